@@ -1,0 +1,45 @@
+# `make` alone prints what there is.  Every command sets up what it needs; the second time that takes no time.
+# Recipes use `exec`: no shell is left between make and the program, so it notices when make is gone, however it went.
+
+PYTHON ?= python3
+VENV ?= .venv
+REQUIREMENTS ?= requirements.txt
+TESTS ?=
+BENCH ?=
+
+BIN = $(VENV)/bin
+SERVERS = $(BIN)/python -m project.dev.servers
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help demo test up lint format bench lock clean setup
+
+help: ## What there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1	/' | expand -t 16
+
+setup:
+	@exec $(PYTHON) project/dev/bootstrap.py --venv $(VENV) --requirements $(REQUIREMENTS)
+
+demo: setup ## Runs the coding agent on a real git repository and kills its worker half-way (INTERACTIVE=1: you approve)
+	@exec $(SERVERS) run --purpose demo -- $(BIN)/python -m project.dev.demo
+
+test: setup ## Runs every test (TESTS="-k name" or a path: only those)
+	@exec $(SERVERS) run --purpose test --fresh -- $(BIN)/python -m project.dev.test $(TESTS)
+
+up: setup ## Starts web, workers, Beat and Flower, and prints the addresses
+	@exec $(SERVERS) run --purpose up --single -- $(BIN)/python -m project.dev.up
+
+lint: setup ## Format, rules, types, layers, migrations, deployment settings
+	@exec $(SERVERS) run --purpose lint -- $(BIN)/python -m project.dev.lint
+
+format: setup ## Puts the code into the project's format
+	@exec $(BIN)/ruff format .
+
+bench: setup ## Speed, beside simpler designs (BENCH="--only w1")
+	@exec $(SERVERS) run --purpose bench --shared-buffers 512MB -- $(BIN)/python benchmarks/run.py $(BENCH)
+
+lock: setup ## Compiles requirements*.txt anew from pyproject.toml
+	@exec $(BIN)/python -m project.dev.lock
+
+clean: ## Removes what these commands made: .venv, .outlast, caches
+	@exec $(PYTHON) project/dev/clean.py --venv $(VENV)

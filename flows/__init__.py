@@ -1,0 +1,176 @@
+"""Outlast: durable workflows for long-running agents. The workflow outlasts the worker.
+
+This is the author's vocabulary. Importing it loads no Django; the verbs (`flows.signal`, `flows.cancel`, …) and `Flow.start` load
+`flows.api` when they are first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from flows.core.definition import Flow as _Flow
+from flows.core.nodes import (
+    COMPLETE,
+    FAILED,
+    Activity,
+    Approval,
+    Branch,
+    Candidate,
+    Decision,
+    End,
+    Pipeline,
+    Sleep,
+    Step,
+    Wait,
+)
+from flows.core.policies import (
+    CANCEL,
+    ESCALATE,
+    FAIL,
+    Checkpoint,
+    Deadline,
+    Gate,
+    Retry,
+    Visits,
+    days,
+    hours,
+    minutes,
+    seconds,
+)
+from flows.core.state import State
+from flows.core.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from flows.api import (
+        acancel,
+        acancel_intent,
+        adescribe,
+        apause,
+        aresume,
+        asignal,
+        asupersede,
+        cancel,
+        cancel_intent,
+        describe,
+        get,
+        link,
+        list,  # noqa: A004 - the verb's documented name
+        pause,
+        resume,
+        signal,
+        supersede,
+    )
+    from flows.services.start import Started
+
+_VERBS = frozenset(
+    {
+        "acancel",
+        "acancel_intent",
+        "adescribe",
+        "apause",
+        "aresume",
+        "asignal",
+        "asupersede",
+        "cancel",
+        "cancel_intent",
+        "describe",
+        "get",
+        "link",
+        "list",
+        "pause",
+        "resume",
+        "signal",
+        "supersede",
+    }
+)
+
+
+class Flow(_Flow):
+    __doc__ = _Flow.__doc__
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def start(cls, input: Mapping[str, Any] | None = None, **options: Any) -> Started:
+        """Start one run, or get the run that `key=` names already; see `flows.services.start.start` for the options and errors."""
+        from flows import api
+
+        return api.start(cls, input, **options)
+
+    @classmethod
+    def start_many(cls, runs: Iterable[tuple[str | None, Mapping[str, Any]]], **options: Any) -> list[Started]:  # type: ignore[valid-type]
+        """Start many runs given as (key, input), in one statement."""
+        from flows import api
+
+        return api.start_many(cls, runs, **options)
+
+    @classmethod
+    async def astart(cls, input: Mapping[str, Any] | None = None, **options: Any) -> Started:
+        """Async twin of `start`."""
+        from flows import api
+
+        return await api.astart(cls, input, **options)
+
+    @classmethod
+    async def astart_many(cls, runs: Iterable[tuple[str | None, Mapping[str, Any]]], **options: Any) -> list[Started]:  # type: ignore[valid-type]
+        """Async twin of `start_many`."""
+        from flows import api
+
+        return await api.astart_many(cls, runs, **options)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _VERBS:
+        from flows import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'flows' has no attribute {name!r}")
+
+
+__all__ = [
+    "CANCEL",
+    "COMPLETE",
+    "ESCALATE",
+    "FAIL",
+    "FAILED",
+    "Activity",
+    "Approval",
+    "Branch",
+    "Candidate",
+    "Checkpoint",
+    "Deadline",
+    "Decision",
+    "End",
+    "Flow",
+    "Gate",
+    "Pipeline",
+    "Retry",
+    "Sleep",
+    "State",
+    "Step",
+    "Verdict",
+    "Visits",
+    "Wait",
+    "acancel",
+    "acancel_intent",
+    "adescribe",
+    "apause",
+    "aresume",
+    "asignal",
+    "asupersede",
+    "cancel",
+    "cancel_intent",
+    "days",
+    "describe",
+    "get",
+    "hours",
+    "link",
+    "minutes",
+    "pause",
+    "resume",
+    "seconds",
+    "signal",
+    "supersede",
+]

@@ -1,0 +1,52 @@
+"""The verbs of an application, each with an async twin. They delegate to the use cases in `flows.services`."""
+
+from __future__ import annotations
+
+from asgiref.sync import sync_to_async
+
+from flows.services.control import Answer, Controlled, Superseded, cancel, cancel_intent, pause, resume, supersede
+from flows.services.describe import Description, describe, get
+from flows.services.describe import list_workflows as list  # noqa: A004 - the verb's name in the documentation is flows.list
+from flows.services.events import Received, Reception, signal
+from flows.services.start import Started, link, start, start_many
+
+astart = sync_to_async(start)
+astart_many = sync_to_async(start_many)
+asignal = sync_to_async(signal)
+acancel = sync_to_async(cancel)
+acancel_intent = sync_to_async(cancel_intent)
+asupersede = sync_to_async(supersede)
+apause = sync_to_async(pause)
+aresume = sync_to_async(resume)
+adescribe = sync_to_async(describe)
+
+__all__ = [
+    "Answer",
+    "Controlled",
+    "Description",
+    "Received",
+    "Reception",
+    "Started",
+    "Superseded",
+    "acancel",
+    "acancel_intent",
+    "adescribe",
+    "apause",
+    "aresume",
+    "asignal",
+    "astart",
+    "astart_many",
+    "asupersede",
+    "cancel",
+    "cancel_intent",
+    "describe",
+    "get",
+    "link",
+    "list",
+    "pause",
+    "resume",
+    "signal",
+    "start",
+    "start_many",
+    "supersede",
+]

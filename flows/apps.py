@@ -1,0 +1,19 @@
+"""The durable plane as a Django app: registers checks and finds `flows.py` in every installed app."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.utils.module_loading import autodiscover_modules
+from django.utils.translation import gettext_lazy as _
+
+
+class FlowsConfig(AppConfig):
+    name = "flows"
+    label = "outlast_flows"
+    verbose_name = _("Workflows")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from flows import checks  # noqa: F401 - registers the system checks
+
+        autodiscover_modules("flows")

@@ -1,0 +1,79 @@
+"""Every setting of Outlast, with its default and its meaning; nothing else reads `settings.OUTLAST`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core.signals import setting_changed
+
+DEFAULTS: dict[str, Any] = {
+    # The database alias that holds the record.
+    "DATABASE": "default",
+    # Prepare the hot statements on the server. None: yes, unless DISABLE_SERVER_SIDE_CURSORS says that a transaction pooler is used.
+    "PREPARED_STATEMENTS": None,
+    # Dotted path of the object that publishes hints; "" publishes none (the clock's dispatch sweep then finds all work).
+    "DISPATCHER": "tasks.dispatch.dispatcher",
+    # Seconds that a worker may own work without renewing, and how often it renews.
+    "LEASE_SECONDS": 10.0,
+    "LEASE_RENEW_SECONDS": 3.0,
+    # Seconds that one Celery task goes on with work before it lets go.
+    "SLICE_SECONDS": 1.0,
+    # Seconds of a slice that a turn without work waits for a hint, before it gives its slot back. 0 switches it off.
+    "LINGER_SECONDS": 0.25,
+    # How many ready workflows of quick activities one claim may take.
+    "CLAIM_BATCH": 10,
+    # One step of priority is worth this many seconds of waiting.
+    "PRIORITY_SECONDS": 60,
+    # Bounds of stored values, in bytes.
+    "MAX_INPUT_BYTES": 256 * 1024,
+    "MAX_RESULT_BYTES": 256 * 1024,
+    "MAX_NOTE_BYTES": 16 * 1024,
+    "MAX_PAYLOAD_BYTES": 256 * 1024,
+    # Queue name in flows → queue name in Celery; names that are missing stand for themselves.
+    "QUEUES": {},
+    # Labels of this worker process, matched with Activity(placement=…); also from OUTLAST_REGION, OUTLAST_HOST_CLASS, OUTLAST_PLACEMENTS.
+    "REGION": "",
+    "HOST_CLASS": "",
+    "PLACEMENTS": [],
+    # Rows that one sweep takes at a time.
+    "SWEEP_BATCH": 500,
+    # Sender of notices; None: DEFAULT_FROM_EMAIL. Base address of the admin for links in notices.
+    "NOTICE_FROM": None,
+    "ADMIN_URL": "",
+}
+
+
+class Conf:
+    """`conf.SLICE_SECONDS` and so on: the project's value or the default."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in DEFAULTS:
+            raise AttributeError(f"There is no Outlast setting {name!r}.")
+        if self._values is None:
+            given: Mapping[str, Any] = getattr(settings, "OUTLAST", {})
+            self._values = {**DEFAULTS, **given}
+        return self._values[name]
+
+    def unknown(self) -> list[str]:
+        """Keys of `settings.OUTLAST` that mean nothing (a check reports them)."""
+        return sorted(set(getattr(settings, "OUTLAST", {})) - set(DEFAULTS))
+
+    def reset(self, **_: object) -> None:
+        """Read the settings again (Django's `setting_changed` signal)."""
+        self._values = None
+
+
+conf = Conf()
+
+
+def _on_change(*, setting: str, **_: object) -> None:
+    if setting == "OUTLAST":
+        conf.reset()
+
+
+setting_changed.connect(_on_change, dispatch_uid="outlast-conf")

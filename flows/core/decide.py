@@ -1,0 +1,160 @@
+"""The engine: (definition, state, trigger, facts) → one Move. It knows no node kind.
+
+    trigger ──► deadline? ──► gate (base) ──► node.resume / node.enter ──► Goto? ──► visits ──► gate (node) ──► node.enter ──► …
+
+Author functions (branches, keys) run here; what they raise becomes a visible suspension, never a lost workflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from flows.core import gate
+from flows.core.definition import Definition
+from flows.core.moves import Finish, Goto, Move, Open, Park, Suspend
+from flows.core.nodes.base import Node
+from flows.core.nodes.waits import Approval, expire
+from flows.core.protocol import Outcome, Status
+from flows.core.state import Completed, Entered, Facts, Failed, State, Trigger
+from flows.core.verdicts import Verdict, suspension_of
+
+DEFINITION_FAULT = "DEFINITION_FAULT"
+DEADLINE_EXPIRED = "DEADLINE_EXPIRED"
+VISITS_EXHAUSTED = "VISITS_EXHAUSTED"
+
+#: A node that asks people again and again must end too, even where the author set no limit.
+DEFAULT_APPROVAL_VISITS = 10
+MAX_HOPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The engine's answer.
+
+    Attributes:
+        move: what comes next. wait_result: the result of the wait that this closes, if it closes one.
+        refusal: the gate's verdict behind the move, if it refused. fault: what an author's pure function raised, for the log.
+        deadline_handled: the workflow deadline's policy was applied by this move.
+    """
+
+    move: Move
+    wait_result: Any = None
+    refusal: gate.Refusal | None = None
+    fault: BaseException | None = None
+    deadline_handled: bool = False
+
+
+def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
+    """What comes next for this workflow."""
+    refusal = None
+    if not isinstance(trigger, Completed | Failed):
+        refusal = gate.check(definition, None, state, facts)
+    if refusal is not None:
+        return _refused(definition, state, facts, None, refusal)
+    node = definition.nodes.get(state.node)
+    if node is None:
+        return Decided(Suspend(state.node, Outcome.WORKFLOW_MIGRATION_REQUIRED, Verdict.WORKFLOW_MIGRATION_REQUIRED))
+    if state.activity is not None and not isinstance(trigger, Completed | Failed) and node.gate is not None:
+        refusal = gate.check(definition, node, state, facts)
+        if refusal is not None:
+            return _refused(definition, state, facts, node, refusal)
+    try:
+        return _answer(definition, state, trigger, facts, node)
+    except Exception as fault:  # noqa: BLE001 - author code: whatever it raises must end in a visible state
+        move = Suspend(
+            state.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, f"{type(fault).__name__} in a function of the flow"
+        )
+        return Decided(move, fault=fault)
+
+
+def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts, node: Node) -> Decided:
+    wait_result = None
+    if state.wait is not None:
+        wait_result = _wait_result(node, state)
+        known = {**state.results, node.name: wait_result} if wait_result is not None else state.results
+        after = replace(state, results=MappingProxyType(dict(known)))
+    elif isinstance(trigger, Completed):
+        after = replace(state, results=MappingProxyType(_with_result(state, node, trigger.result)))
+    else:
+        after = state
+    move = node.enter(after) if isinstance(trigger, Entered) and state.activity is None else node.resume(after, trigger)
+    handled = False
+    if state.deadline_passed and definition.deadline is not None and not isinstance(move, Finish):
+        move, handled = expire(definition.deadline, state.node, DEADLINE_EXPIRED), True
+    settled = _settle(definition, replace(after, activity=None, wait=None), facts, move)
+    return replace(settled, wait_result=wait_result, deadline_handled=handled)
+
+
+def _settle(definition: Definition, state: State, facts: Facts, move: Move) -> Decided:
+    """Follow Gotos through visit limits, gates and branches until a durable move is reached."""
+    via: list[str] = []
+    refusal = None
+    for _ in range(MAX_HOPS):
+        if not isinstance(move, Goto):
+            return Decided(_with_via(move, tuple(via[:-1])), refusal=refusal)
+        node = definition.nodes[move.node]
+        via.append(node.name)
+        limited = _visits_spent(node, state)
+        if limited is not None:
+            move = limited
+            continue
+        refused = gate.check(definition, node, state, facts) if node.gate else None
+        if refused is not None:
+            refusal = refused
+            move = _verdict_move(definition, state, node, refused)
+            continue
+        move = node.enter(state)
+    return Decided(
+        Suspend(state.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, "the flow goes round without a durable step")
+    )
+
+
+def _visits_spent(node: Node, state: State) -> Move | None:
+    spent = state.visits.get(node.name, 0)
+    if node.visits is not None and spent >= node.visits.limit:
+        return Goto(node.visits.then)
+    if node.visits is None and isinstance(node, Approval) and spent >= DEFAULT_APPROVAL_VISITS:
+        return Suspend(node.name, Outcome.HUMAN_REQUIRED, VISITS_EXHAUSTED, "asked too often")
+    return None
+
+
+def _refused(definition: Definition, state: State, facts: Facts, node: Node | None, refusal: gate.Refusal) -> Decided:
+    move = _verdict_move(definition, state, node, refusal)
+    settled = _settle(definition, replace(state, activity=None, wait=None), facts, move)
+    return replace(settled, refusal=refusal)
+
+
+def _verdict_move(definition: Definition, state: State, node: Node | None, refusal: gate.Refusal) -> Move:
+    """The declared route of a refusal, or its explicit outcome."""
+    if refusal.verdict is Verdict.INTENT_SUPERSEDED:
+        return Finish(state.node, Status.SUPERSEDED, Outcome.SUPERSEDED, code=refusal.verdict)
+    current = node or definition.nodes.get(state.node)
+    if current is not None:
+        if target := current.route_for_verdict(refusal.verdict):
+            return Goto(target)
+        if refusal.verdict is Verdict.APPROVAL_REQUIRED and current.gate and current.gate.approved_by:
+            return Goto(current.gate.approved_by)
+    name = current.name if current is not None else state.node
+    return Suspend(name, suspension_of(refusal.verdict), refusal.verdict, refusal.reason)
+
+
+def _wait_result(node: Node, state: State) -> Any:
+    compute: Callable[[State], Any] | None = getattr(node, "result", None)
+    return compute(state) if callable(compute) and state.wait is not None and state.wait.kind == node.kind else None
+
+
+def _with_result(state: State, node: Node, result: Any) -> dict[str, Any]:
+    step = state.activity.step if state.activity else ""
+    if step:
+        known = state.results.get(node.name)
+        result = {**(known if isinstance(known, dict) else {}), step: result}
+    return {**state.results, node.name: result}
+
+
+def _with_via(move: Move, via: tuple[str, ...]) -> Move:
+    if via and isinstance(move, Open | Park | Finish | Suspend):
+        return replace(move, via=via)
+    return move

@@ -1,0 +1,249 @@
+"""Every error that Outlast raises or understands, with a stable code.
+
+    OutlastError
+    ├── UsageError            the caller asked for something that cannot be: UnknownFlow, KeyConflict, UnknownWorkflow, IntentClosed
+    ├── DefinitionError       a flow is written wrongly (also reported by the system checks)
+    ├── PayloadError          a value that may not be stored; names its producer; never retried
+    │   └── CheckpointTooLarge
+    ├── HalfMove              a statement moved one row and missed its partner; it was rolled back
+    └── ActivityError         what activity code raises to say what kind of failure it was
+        ├── Transient             infrastructure hiccup             → the same operation again
+        │   └── ActivityTimeout   one attempt took too long         → the same operation again
+        ├── CapacityUnavailable   a provider is out of capacity     → capacity wait
+        ├── StateConflict         the world moved                   → replan
+        ├── IntentSuperseded      the goal is gone                  → stop
+        ├── VerificationFailed    the candidate does not hold       → its own route
+        ├── PolicyDenied          not allowed                       → stop, visible
+        ├── CompetenceFailure     beyond what the agent can do      → a person
+        ├── InvalidCandidate      the model's answer is malformed   → replan
+        └── AmbiguousOutcome      nobody knows whether it happened  → reconcile
+
+Codes are stored; messages are logged, never stored in a workflow row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+
+class OutlastError(Exception):
+    """Base of all errors of this package. `code` is stable and may be stored."""
+
+    code: ClassVar[str] = "OUTLAST_ERROR"
+
+
+class UsageError(OutlastError):
+    """The caller asked for something that cannot be; the text ends in the way out."""
+
+    code = "USAGE_ERROR"
+
+
+class UnknownFlow(UsageError):
+    """No flow of that name (or version) is registered in this process."""
+
+    code = "UNKNOWN_FLOW"
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        listed = ", ".join(sorted(known)) or "none"
+        super().__init__(
+            f"No flow {name!r} is registered here (known: {listed}). "
+            "Flows are found in flows.py of each installed app; is the app in INSTALLED_APPS?"
+        )
+
+
+class UnknownWorkflow(UsageError):
+    """No workflow with that id."""
+
+    code = "UNKNOWN_WORKFLOW"
+
+    def __init__(self, workflow: object) -> None:
+        super().__init__(f"There is no workflow {workflow}. `manage.py flows list` shows those that exist.")
+
+
+class UnknownIntent(UsageError):
+    """No intent with that id."""
+
+    code = "UNKNOWN_INTENT"
+
+    def __init__(self, intent: object) -> None:
+        super().__init__(f"There is no intent {intent}. `flows.describe(workflow)` names the intent of a workflow.")
+
+
+class KeyConflict(UsageError):
+    """The key is taken by a run with another input."""
+
+    code = "KEY_CONFLICT"
+
+    def __init__(self, flow: str, key: str) -> None:
+        super().__init__(
+            f"{flow!r} was already started with key {key!r} and another input. "
+            "A key names one run for ever: use another key, or the same input to get the existing run."
+        )
+
+
+class IntentClosed(UsageError):
+    """Work cannot be started for an intent that is superseded or cancelled."""
+
+    code = "INTENT_CLOSED"
+
+    def __init__(self, intent: object, status: str) -> None:
+        super().__init__(f"Intent {intent} is {status}; start under its current version or under a new intent.")
+
+
+class DefinitionError(OutlastError):
+    """A flow is written in a way that cannot run. `manage.py check` lists all of them with hints."""
+
+    code = "DEFINITION_ERROR"
+
+
+class PayloadError(OutlastError):
+    """A value cannot be stored as it is. `producer` names whose value it is; retrying would give the same."""
+
+    code = "PAYLOAD_INVALID"
+
+    def __init__(self, producer: str, problem: str) -> None:
+        self.producer = producer
+        self.problem = problem
+        super().__init__(f"{producer}: {problem}")
+
+
+class CheckpointTooLarge(PayloadError):
+    """The checkpoint is over its bound; the previous one is kept."""
+
+    code = "CHECKPOINT_TOO_LARGE"
+
+
+class HalfMove(OutlastError):
+    """A fused statement moved the workflow but missed a row that belongs to the move; all of it was rolled back."""
+
+    code = "HALF_MOVE"
+
+
+class LostOwnership(OutlastError):
+    """This worker no longer owns the work it is doing: stop, do not commit."""
+
+    code = "LOST_OWNERSHIP"
+
+
+class Route(StrEnum):
+    """What a class of failure leads to."""
+
+    RETRY = "retry"
+    CAPACITY = "capacity"
+    REPLAN = "replan"
+    STOP = "stop"
+    VERIFY = "verification"
+    POLICY = "policy"
+    HUMAN = "human"
+    RECONCILE = "reconcile"
+
+
+class ActivityError(OutlastError):
+    """Raise a subclass from an activity to say what kind of failure it was.
+
+    Args:
+        message: for the log of the worker; it is not stored in the workflow.
+        retry_after: seconds to wait at least before the next attempt, where the provider said so.
+        details: small, safe facts for the worker's log.
+    """
+
+    code = "ACTIVITY_ERROR"
+    route: ClassVar[Route] = Route.RETRY
+
+    def __init__(self, message: str = "", *, retry_after: float | None = None, **details: Any) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.details = details
+
+
+class Transient(ActivityError):
+    """Infrastructure hiccup: the same operation again."""
+
+    code = "TRANSIENT"
+
+
+class ActivityTimeout(Transient):
+    """One attempt took longer than the node's timeout."""
+
+    code = "ACTIVITY_TIMEOUT"
+
+
+class CapacityUnavailable(ActivityError):
+    """The provider has no capacity now."""
+
+    code = "CAPACITY_UNAVAILABLE"
+    route = Route.CAPACITY
+
+
+class StateConflict(ActivityError):
+    """The world is not in the state that the work was planned for: replan."""
+
+    code = "STATE_CONFLICT"
+    route = Route.REPLAN
+
+
+class IntentSuperseded(ActivityError):
+    """The goal is no longer wanted: stop."""
+
+    code = "INTENT_SUPERSEDED"
+    route = Route.STOP
+
+
+class VerificationFailed(ActivityError):
+    """A verifier says that the candidate does not hold."""
+
+    code = "VERIFICATION_FAILED"
+    route = Route.VERIFY
+
+
+class PolicyDenied(ActivityError):
+    """Not allowed by policy: stop, visibly."""
+
+    code = "POLICY_DENIED"
+    route = Route.POLICY
+
+
+class CompetenceFailure(ActivityError):
+    """Beyond what this agent can do: a person."""
+
+    code = "COMPETENCE_FAILURE"
+    route = Route.HUMAN
+
+
+class InvalidCandidate(ActivityError):
+    """A model's answer is not a well-formed candidate: ask again, within bounds."""
+
+    code = "INVALID_CANDIDATE"
+    route = Route.REPLAN
+
+
+class AmbiguousOutcome(ActivityError):
+    """Nobody knows whether the effect happened: reconcile before anything else."""
+
+    code = "AMBIGUOUS_OUTCOME"
+    route = Route.RECONCILE
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failure as the engine sees it: code, route, class names (for `on=` and retry lists), and the provider's wish."""
+
+    code: str
+    route: Route
+    classes: tuple[str, ...] = ()
+    retry_after: float | None = None
+
+
+UNCLASSIFIED = "UNCLASSIFIED_ERROR"
+
+
+def classify(error: BaseException) -> Failure:
+    """The failure that an exception stands for. Anything unclassified may be tried again within the node's policy."""
+    classes = tuple(c.__name__ for c in type(error).__mro__ if c not in (object, BaseException))
+    if isinstance(error, ActivityError):
+        return Failure(error.code, error.route, classes, error.retry_after)
+    if isinstance(error, PayloadError):
+        return Failure(error.code, Route.HUMAN, classes)
+    return Failure(UNCLASSIFIED, Route.RETRY, classes)

@@ -1,0 +1,24 @@
+"""The node kinds. Each is one class; a later kind is one more file here."""
+
+from flows.core.nodes.activity import Activity, Candidate, Decision, candidate_of
+from flows.core.nodes.base import Node
+from flows.core.nodes.pipeline import Pipeline, Step
+from flows.core.nodes.plain import COMPLETE, FAILED, Branch, End
+from flows.core.nodes.waits import Approval, Sleep, Wait
+
+__all__ = [
+    "COMPLETE",
+    "FAILED",
+    "Activity",
+    "Approval",
+    "Branch",
+    "Candidate",
+    "Decision",
+    "End",
+    "Node",
+    "Pipeline",
+    "Sleep",
+    "Step",
+    "Wait",
+    "candidate_of",
+]

@@ -1,0 +1,188 @@
+"""Activity and Decision: a node whose work is done by one disposable attempt after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from flows.core import canonical
+from flows.core.errors import Failure, InvalidCandidate, PayloadError, Route, classify
+from flows.core.moves import Finish, Goto, Move, Open, RetryLater, Run, Suspend
+from flows.core.nodes.base import Node, need_text
+from flows.core.policies import Retry
+from flows.core.protocol import Outcome, Status
+from flows.core.retry import delay_before, may_retry
+from flows.core.state import Completed, Failed, State, Trigger
+
+Function = Callable[..., Any] | str
+
+RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
+WORKER_LOST = "WORKER_LOST"
+
+#: Where a failure without a route of its own ends.
+_SUSPENDED = {Route.POLICY: Outcome.POLICY_BLOCKED}
+
+
+def qualified(function: Function) -> str:
+    """The name of an author function for the fingerprint and for messages."""
+    return function if isinstance(function, str) else getattr(function, "__qualname__", repr(function))
+
+
+@dataclass(frozen=True)
+class Activity(Node):
+    """The logical work of a node; `do` is called with one attempt at a time, outside any transaction.
+
+    Args:
+        do: a function (or its dotted path, or an async function) that takes the attempt and returns a JSON value, its result.
+        then: the next node. on: other nodes by error class or gate verdict.
+        timeout: how long one attempt may run; it is interrupted in a prefork worker. Default ten minutes.
+        retry: when the same operation is tried again. queue: the Celery queue; placement: a worker label that must be offered.
+    """
+
+    kind: ClassVar[str] = "activity"
+
+    do: Function
+    then: str = field(kw_only=True, default="")
+    timeout: timedelta = field(kw_only=True, default=timedelta(minutes=10))
+    retry: Retry = field(kw_only=True, default=Retry())
+    queue: str = field(kw_only=True, default="agents")
+    placement: str = field(kw_only=True, default="")
+
+    def enter(self, state: State) -> Move:
+        return Open(self.name)
+
+    def resume(self, state: State, trigger: Trigger) -> Move:
+        if isinstance(trigger, Completed):
+            return self.completed(state, trigger.result)
+        if isinstance(trigger, Failed):
+            return self.failed(state, trigger.failure)
+        return self.taken_up(state)
+
+    def completed(self, state: State, result: Any) -> Move:
+        """Where the flow goes after a good result."""
+        return Goto(self.then)
+
+    def taken_up(self, state: State) -> Move:
+        """A worker has taken this activity up: run it, unless workers keep dying under it."""
+        activity = state.activity
+        if activity is None:
+            return Open(self.name)
+        if activity.lost > self.retry.max_lost:
+            return Suspend(self.name, Outcome.HUMAN_REQUIRED, WORKER_LOST, "workers keep dying under this activity")
+        return Run()
+
+    def failed(self, state: State, failure: Failure) -> Move:
+        """Route, retry, or stop visibly: every path ends."""
+        if failure.route is Route.STOP:
+            return Finish(self.name, Status.FAILED, Outcome.FAILED, code=failure.code)
+        routed = self.route_for_error(failure.classes)
+        if not may_retry(self.retry, failure):
+            return Goto(routed) if routed else self.stopped(failure, failure.code)
+        failures = (state.activity.failures if state.activity else 0) + 1
+        if failures >= self.retry.max_attempts:
+            return Goto(routed) if routed else self.stopped(failure, f"{RETRIES_EXHAUSTED}:{failure.code}")
+        return RetryLater(delay_before(self.retry, failures, state.dice, failure.retry_after), failure.code)
+
+    def stopped(self, failure: Failure, code: str) -> Move:
+        """The visible human state of a failure that has no route."""
+        outcome = _SUSPENDED.get(failure.route, Outcome.HUMAN_REQUIRED)
+        return Suspend(self.name, outcome, code, "the activity failed and declares no other way")
+
+    def accept(self, result: Any, state: State) -> Any:
+        """The result to store for what the function returned; subclasses check it.
+
+        Raises:
+            ActivityError: the result is not acceptable.
+        """
+        return result
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        yield "", need_text(self.then, "then=")
+        yield from super().targets()
+
+    def functions(self) -> Iterator[tuple[str, Function | None]]:
+        yield "do", self.do
+
+    def shape(self) -> Mapping[str, Any]:
+        return {**super().shape(), "do": qualified(self.do)}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a model proposed: one of the declared choices, the exact value, and evidence for it.
+
+    The value is what gets approved and executed, bound by its digest; the evidence is only shown.
+    """
+
+    choice: str
+    value: Any = None
+    evidence: Any = None
+
+
+@dataclass(frozen=True)
+class Decision(Activity):
+    """A probabilistic activity: it returns a Candidate whose choice is one of `choices`; code, not the model, names the next node.
+
+    Args:
+        choices: choice → node. schema: optional function(value) that raises InvalidCandidate (or returns False) on a malformed value.
+        A malformed candidate is asked for again within `retry`, as a new attempt; then a person decides.
+    """
+
+    kind: ClassVar[str] = "decision"
+
+    choices: Mapping[str, str] = field(kw_only=True, default_factory=dict)
+    schema: Callable[[Any], Any] | None = field(kw_only=True, default=None)
+    retry: Retry = field(kw_only=True, default=Retry(retry_on=(InvalidCandidate,)))
+
+    def completed(self, state: State, result: Any) -> Move:
+        choice = result.get("choice") if isinstance(result, Mapping) else None
+        if choice not in self.choices:
+            return self.failed(state, classify(InvalidCandidate()))
+        return Goto(self.choices[choice])
+
+    def accept(self, result: Any, state: State) -> Any:
+        """The recorded artifact: choice, value, evidence, the digest of (choice, value), and its revision."""
+        if not isinstance(result, Candidate):
+            raise InvalidCandidate(
+                f"{self.name} returned {type(result).__name__}; a Decision returns Candidate(choice, value)."
+            )
+        if result.choice not in self.choices:
+            raise InvalidCandidate(
+                f"{self.name} chose {result.choice!r}; declared are {', '.join(sorted(self.choices))}."
+            )
+        if self.schema is not None and self.schema(result.value) is False:
+            raise InvalidCandidate(f"{self.name} proposed a value that its schema refuses.")
+        body = {"choice": result.choice, "value": result.value}
+        try:
+            bound = canonical.digest(body, f"the candidate of {self.name}")
+        except PayloadError as error:
+            raise InvalidCandidate(str(error)) from None
+        revision = state.activity.visit if state.activity else 1
+        return {**body, "evidence": result.evidence, "digest": bound, "revision": revision}
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        for choice, target in self.choices.items():
+            yield choice, need_text(target, "choices=")
+        yield from Node.targets(self)
+
+    def functions(self) -> Iterator[tuple[str, Function | None]]:
+        yield "do", self.do
+        yield "schema", self.schema
+
+
+def candidate_of(state: State, node: str) -> Mapping[str, Any] | None:
+    """The candidate that a node produced, as it would be executed: a Decision's artifact, or any node's result with its digest."""
+    result = state.results.get(node)
+    if result is None:
+        return None
+    if isinstance(result, Mapping) and {"choice", "value", "digest"} <= set(result):
+        return result
+    return {
+        "choice": "",
+        "value": result,
+        "evidence": None,
+        "digest": canonical.digest({"choice": "", "value": result}, f"the result of {node}"),
+        "revision": state.visits.get(node, 1),
+    }

@@ -1,0 +1,84 @@
+"""What every node kind is: a frozen declaration with two answers, `enter` and `resume`.
+
+A new kind is a new class here; the engine (`flows/core/decide.py`) does not know any of them by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from flows.core.errors import DefinitionError
+from flows.core.moves import Move
+from flows.core.policies import Gate, Visits
+from flows.core.state import State, Trigger
+from flows.core.verdicts import Verdict
+
+On = Mapping[type[BaseException] | Verdict, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A semantic boundary of the business process. Its name is the attribute's name in the Flow class."""
+
+    kind: ClassVar[str] = ""
+    durable: ClassVar[bool] = True
+
+    name: str = field(default="", init=False)
+    visits: Visits | None = None
+    gate: Gate | None = None
+    on: On = field(default_factory=dict)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", name)
+
+    def enter(self, state: State) -> Move:
+        """The move that enters this node."""
+        raise NotImplementedError
+
+    def resume(self, state: State, trigger: Trigger) -> Move:
+        """The move after something happened to this node: an attempt ended, a wait got its evidence."""
+        raise NotImplementedError
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """All (label, node name) that may be entered after this one."""
+        for cause, target in self.on.items():
+            yield (cause.value if isinstance(cause, Verdict) else cause.__name__), target
+        if self.visits:
+            yield f"after {self.visits.limit} visits", self.visits.then
+        if self.gate and self.gate.approved_by:
+            yield "approval required", self.gate.approved_by
+
+    def functions(self) -> Iterator[tuple[str, Callable[..., Any] | str | None]]:
+        """(parameter name, function) of every author function of this node, for the checks."""
+        return iter(())
+
+    def shape(self) -> Mapping[str, Any]:
+        """What of this declaration makes up the definition's fingerprint: structure, not code or timing."""
+        return {
+            "kind": self.kind,
+            "targets": sorted([label, target] for label, target in self.targets()),
+            "gate": self.gate.approved_by if self.gate else None,
+        }
+
+    def route_for_verdict(self, verdict: Verdict) -> str | None:
+        """The declared node for a refusal of the gate."""
+        return self.on.get(verdict)
+
+    def route_for_error(self, classes: tuple[str, ...]) -> str | None:
+        """The declared node for a failure; the most specific class wins."""
+        named = {cause.__name__: target for cause, target in self.on.items() if not isinstance(cause, Verdict)}
+        return next((named[name] for name in classes if name in named), None)
+
+
+def need_text(value: object, what: str) -> str:
+    """`value` if it is a node name.
+
+    Raises:
+        DefinitionError: it is not.
+    """
+    if not isinstance(value, str) or not value:
+        raise DefinitionError(f"{what} names a node as text, got {value!r}.")
+    return value

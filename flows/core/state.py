@@ -1,0 +1,129 @@
+"""What the engine sees of a workflow: frozen facts read from the record, and the trigger that asks for a decision.
+
+`State` is also what pure author functions (`key=`, `read=`, `until=`, branches) get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from flows.core.errors import Failure
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityState:
+    """The activity that is scheduled or running: which visit, which attempt, and what went before.
+
+    `failures` counts failed attempts, `lost` those that went down with their worker; they are bounded apart.
+    """
+
+    seq: int
+    node: str
+    step: str
+    visit: int
+    number: int
+    fence: int
+    failures: int = 0
+    lost: int = 0
+    last_error: str | None = None
+    notes: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitState:
+    """The open wait: its kind, the evidence that arrived for it (if any), and whether its time is over."""
+
+    id: int
+    node: str
+    kind: str
+    visit: int
+    evidence: Mapping[str, Any] | None = None
+    due: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One workflow as recorded, at one moment.
+
+    Attributes:
+        input: what it was started with. results: the newest visit's result of each node.
+        visits: how often each node was entered. event: only inside `read=`, the event as `{"id", "payload"}`.
+        now: the durable clock at the time of the decision.
+    """
+
+    workflow_id: str
+    flow: str
+    version: int
+    key: str | None
+    node: str
+    input: Mapping[str, Any]
+    now: datetime
+    results: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    visits: Mapping[str, int] = field(default_factory=lambda: EMPTY)
+    intent_version: int = 1
+    epoch: int = 0
+    activity: ActivityState | None = None
+    wait: WaitState | None = None
+    event: Mapping[str, Any] | None = None
+    deadline_passed: bool = False
+    dice: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """The workflow was claimed with no activity open and no wait: enter its node (after start, resume or a repair)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """The workflow was claimed out of a wait; the evidence, if any, stands on the wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The activity's attempt ended well."""
+
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The activity's attempt ended in a failure."""
+
+    failure: Failure
+
+
+Trigger = Entered | Woken | Completed | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalFact:
+    """What the human plane says about the request that an approval node made.
+
+    `expired` also holds for an answered approval that was not used in its time. `used_by` is the activity (seq) that used it up.
+    """
+
+    request_id: str
+    status: str
+    digest: str
+    intent_version: int
+    candidate: Mapping[str, Any] = field(default_factory=dict)
+    expired: bool = False
+    used_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the gate looks at, beside the state. Collected after the claim has committed; `None` means nothing is recorded."""
+
+    intent_version: int
+    intent_status: str
+    fingerprint: str
+    approvals: Mapping[str, ApprovalFact | None] = field(default_factory=dict)

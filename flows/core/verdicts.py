@@ -1,0 +1,41 @@
+"""The closed list of the gate's answers (H1), and the suspended outcome that each leads to when nothing else is declared."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from flows.core.protocol import Outcome
+
+
+class Verdict(StrEnum):
+    ALLOWED = "ALLOWED"
+    INTENT_SUPERSEDED = "INTENT_SUPERSEDED"
+    POLICY_BLOCKED = "POLICY_BLOCKED"
+    WORKFLOW_MIGRATION_REQUIRED = "WORKFLOW_MIGRATION_REQUIRED"
+    RELEASE_INCOMPATIBLE = "RELEASE_INCOMPATIBLE"
+    CANDIDATE_INVALID = "CANDIDATE_INVALID"
+    APPROVAL_REQUIRED = "APPROVAL_REQUIRED"
+    REVALIDATION_REQUIRED = "REVALIDATION_REQUIRED"
+    COMMITMENT_UNSOUND = "COMMITMENT_UNSOUND"
+    BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
+    COMPETENCE_EXCEEDED = "COMPETENCE_EXCEEDED"
+    AUTHORITY_DENIED = "AUTHORITY_DENIED"
+    VERIFICATION_REQUIRED = "VERIFICATION_REQUIRED"
+    PLACEMENT_DENIED = "PLACEMENT_DENIED"
+    HUMAN_REQUIRED = "HUMAN_REQUIRED"
+
+
+#: Where a refusal ends if the node declares no route for it (`on={Verdict: node}`).
+SUSPENSION: dict[Verdict, Outcome] = {
+    Verdict.POLICY_BLOCKED: Outcome.POLICY_BLOCKED,
+    Verdict.AUTHORITY_DENIED: Outcome.POLICY_BLOCKED,
+    Verdict.PLACEMENT_DENIED: Outcome.POLICY_BLOCKED,
+    Verdict.WORKFLOW_MIGRATION_REQUIRED: Outcome.WORKFLOW_MIGRATION_REQUIRED,
+    Verdict.REVALIDATION_REQUIRED: Outcome.REVALIDATION_REQUIRED,
+    Verdict.COMMITMENT_UNSOUND: Outcome.RECONCILIATION_REQUIRED,
+}
+
+
+def suspension_of(verdict: Verdict) -> Outcome:
+    """The suspended outcome of a refusal without a route; anything unnamed needs a person."""
+    return SUSPENSION.get(verdict, Outcome.HUMAN_REQUIRED)

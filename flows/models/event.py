@@ -1,0 +1,48 @@
+"""Event: the inbox of evidence from outside, each with a stable id (E1)."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+
+class EventStatus(models.TextChoices):
+    """pending: nobody waited yet. consumed: a wait took it. conflict: the id came again with another payload; never consumed."""
+
+    PENDING = "pending"
+    CONSUMED = "consumed"
+    CONFLICT = "conflict"
+
+
+class Event(models.Model):
+    """What somebody outside said. It is kept whether or not anybody waits, and consumed once."""
+
+    event_id = models.TextField(_("event id"))
+    type = models.TextField(_("type"))
+    key = models.TextField(_("key"))
+    payload = models.JSONField(_("payload"))
+    payload_hash = models.TextField()
+    status = models.TextField(_("status"), choices=EventStatus.choices)
+    deliveries = models.IntegerField(_("deliveries"), default=1)
+    wait_id = models.BigIntegerField(null=True)
+    workflow_id = models.UUIDField(null=True)
+    observed_at = models.DateTimeField(_("observed"))
+
+    class Meta:
+        db_table = "outlast_event"
+        default_permissions = ("view",)
+        constraints = [
+            models.CheckConstraint(name="outlast_event_status", condition=Q(status__in=EventStatus.values)),
+            models.UniqueConstraint(
+                fields=["event_id"], name="outlast_event_once", condition=~Q(status=EventStatus.CONFLICT.value)
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["type", "key"], name="outlast_event_early", condition=Q(status=EventStatus.PENDING.value)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.key} ({self.event_id})"

@@ -1,0 +1,99 @@
+"""Wait and Timer: why a workflow is not computing, what wakes it, and the moments that must be looked at (C1, C3)."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from flows.core.protocol import WAIT_KINDS, TimerKind, WaitStatus
+
+
+class Wait(models.Model):
+    """One reason for not computing. Evidence is recorded by arrivals; the claim's turn decides and closes it."""
+
+    workflow = models.ForeignKey(
+        "outlast_flows.Workflow", on_delete=models.DO_NOTHING, related_name="waits", db_constraint=False, db_index=False
+    )
+    node = models.TextField(_("node"))
+    visit = models.IntegerField()
+    kind = models.TextField(_("kind"))
+    reason = models.TextField(_("reason"))
+    event_type = models.TextField(_("event type"))
+    key = models.TextField(_("key"))
+    deadline_at = models.DateTimeField(_("deadline"), null=True)
+    on_expiry = models.TextField()
+    epoch = models.IntegerField()
+    intent_version = models.IntegerField()
+    policy_version = models.TextField()
+    state_versions = models.JSONField(null=True)
+    status = models.TextField(_("status"))
+    evidence = models.JSONField(null=True)
+    result = models.JSONField(null=True)
+    due_since = models.DateTimeField(null=True)
+    opened_at = models.DateTimeField(_("since"))
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "outlast_wait"
+        default_permissions = ("view",)
+        constraints = [
+            models.CheckConstraint(name="outlast_wait_status", condition=Q(status__in=[s.value for s in WaitStatus])),
+            models.CheckConstraint(name="outlast_wait_kind", condition=Q(kind__in=sorted(WAIT_KINDS))),
+            models.UniqueConstraint(
+                fields=["workflow", "node"], name="outlast_wait_open_once", condition=Q(status=WaitStatus.OPEN.value)
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["workflow", "node", "visit"], name="outlast_wait_of_workflow"),
+            models.Index(
+                fields=["event_type", "key"],
+                name="outlast_wait_channel",
+                condition=Q(status=WaitStatus.OPEN.value) & ~Q(event_type=""),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason}"
+
+
+class TimerStatus(models.TextChoices):
+    PENDING = "pending"
+    FIRED = "fired"
+    HANDLED = "handled"
+    STALE = "stale"
+
+
+class Timer(models.Model):
+    """One moment. Firing wakes; it authorises nothing. A timer of an older epoch fires as stale and is counted."""
+
+    workflow = models.ForeignKey(
+        "outlast_flows.Workflow",
+        on_delete=models.DO_NOTHING,
+        related_name="timers",
+        db_constraint=False,
+        db_index=False,
+    )
+    wait_id = models.BigIntegerField(null=True)
+    kind = models.TextField(_("kind"))
+    due_at = models.DateTimeField(_("due"))
+    epoch = models.IntegerField()
+    intent_version = models.IntegerField()
+    policy_version = models.TextField()
+    status = models.TextField(_("status"), default=TimerStatus.PENDING)
+    fired_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "outlast_timer"
+        default_permissions = ("view",)
+        constraints = [
+            models.CheckConstraint(name="outlast_timer_status", condition=Q(status__in=TimerStatus.values)),
+            models.CheckConstraint(name="outlast_timer_kind", condition=Q(kind__in=[k.value for k in TimerKind])),
+        ]
+        indexes = [
+            models.Index(fields=["due_at"], name="outlast_timer_due", condition=Q(status=TimerStatus.PENDING.value)),
+            models.Index(fields=["workflow"], name="outlast_timer_of_workflow"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.due_at:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,131 @@
+"""Workflow: one durable run of a flow, and the sessions it belongs to (A1, A2)."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from flows.core.protocol import OUTCOMES, Status
+
+
+def _outcomes_match() -> Q:
+    """Each status with the outcomes that it may carry; "" in the column stands for none."""
+    allowed = Q()
+    for status, outcomes in OUTCOMES.items():
+        allowed |= Q(status=status.value, outcome__in=sorted(o.value if o else "" for o in outcomes))
+    return allowed
+
+
+class Workflow(models.Model):
+    """The durable identity of one run. It is moved only by the arrows in `flows.store`; never assign to its status.
+
+    `version` counts arrows, `epoch` generations; together with `intent_version` they fence every late writer.
+    `active_seq` is the activity that is scheduled or running. `rank` orders the claim: ready time minus priority.
+    """
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    flow_name = models.TextField(_("flow"))
+    flow_version = models.IntegerField(_("definition version"))
+    fingerprint = models.TextField()
+    key = models.TextField(_("key"), null=True)
+    input = models.JSONField(_("input"))
+    input_digest = models.TextField()
+    subject = models.TextField(_("subject"), blank=True)
+
+    intent = models.ForeignKey(
+        "outlast_flows.Intent",
+        on_delete=models.PROTECT,
+        related_name="workflows",
+        db_constraint=False,
+        db_index=False,
+    )
+    intent_version = models.IntegerField(_("intent version"))
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("accountable user"),
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+    user_label = models.TextField(blank=True)
+    parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children", db_index=False)
+
+    node = models.TextField(_("node"))
+    status = models.TextField(_("status"), choices=[(s.value, s.value) for s in Status])
+    outcome = models.TextField(_("outcome"), blank=True)
+    error_code = models.TextField(_("last error"), null=True)
+    result = models.JSONField(_("result"), null=True)
+    checkpoint = models.JSONField(_("checkpoint"), null=True)
+
+    version = models.IntegerField()
+    epoch = models.IntegerField(default=0)
+    wake_seq = models.IntegerField(default=0)
+    activity_seq = models.IntegerField(default=0)
+    active_seq = models.IntegerField(null=True)
+    attempts = models.IntegerField(_("attempts"), default=0)
+    release = models.TextField(_("release"), blank=True)
+    policy_version = models.TextField(_("policy version"), blank=True)
+
+    queue = models.TextField(_("queue"))
+    placement = models.TextField(_("placement"), blank=True)
+    priority = models.SmallIntegerField(_("priority"), default=0)
+    rank = models.DateTimeField()
+    due_at = models.DateTimeField(_("due"), null=True)
+    deadline_at = models.DateTimeField(_("deadline"), null=True)
+    worker_id = models.UUIDField(null=True)
+    worker_pid = models.IntegerField(null=True)
+    pause_requested_at = models.DateTimeField(null=True)
+
+    created_at = models.DateTimeField(_("started"))
+    updated_at = models.DateTimeField(_("updated"))
+
+    class Meta:
+        db_table = "outlast_workflow"
+        verbose_name = _("workflow")
+        verbose_name_plural = _("workflows")
+        default_permissions = ("view",)
+        permissions = [("operate_workflow", _("Can cancel, pause and resume workflows"))]
+        constraints = [
+            models.CheckConstraint(name="outlast_workflow_status", condition=Q(status__in=[s.value for s in Status])),
+            models.CheckConstraint(name="outlast_workflow_outcome", condition=_outcomes_match()),
+            models.CheckConstraint(
+                name="outlast_workflow_owner",
+                condition=Q(status=Status.RUNNING.value, worker_id__isnull=False)
+                | ~Q(status=Status.RUNNING.value) & Q(worker_id__isnull=True),
+            ),
+            models.UniqueConstraint(
+                fields=["flow_name", "key"], name="outlast_workflow_key", condition=Q(key__isnull=False)
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["queue", "rank"], name="outlast_workflow_ready", condition=Q(status=Status.RUNNABLE.value)
+            ),
+            models.Index(fields=["worker_id"], name="outlast_workflow_owned", condition=Q(status=Status.RUNNING.value)),
+            models.Index(fields=["intent"], name="outlast_workflow_intent"),
+            models.Index(
+                fields=["status", "created_at"],
+                name="outlast_workflow_live",
+                condition=Q(status__in=[Status.WAITING.value, Status.PAUSED.value, Status.CANCELLING.value]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.flow_name} {self.key or self.id}"
+
+
+class SessionLink(models.Model):
+    """Which chat sessions (or other UI conversations) a workflow belongs to: many to many, never its identity."""
+
+    workflow = models.ForeignKey(Workflow, on_delete=models.CASCADE, related_name="sessions")
+    session = models.TextField(_("session"))
+    linked_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "outlast_session_link"
+        constraints = [models.UniqueConstraint(fields=["session", "workflow"], name="outlast_session_link_once")]
+
+    def __str__(self) -> str:
+        return f"{self.session} – {self.workflow_id}"

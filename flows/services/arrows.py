@@ -1,0 +1,193 @@
+"""The parameters of each arrow out of running, one function an arrow; `flows/store/move.py` makes them true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flows.conf import conf
+from flows.core import moves, payload
+from flows.core.decide import Decided
+from flows.core.nodes.activity import Activity
+from flows.core.protocol import ActivityStatus, AttemptOutcome, Outcome, Status, WaitStatus
+from flows.core.verdicts import Verdict
+from flows.services.owned import Owned
+from flows.store.move import Move
+from flows.store.sql import dumps
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the running attempt ended: with an encoded result, or with a code."""
+
+    outcome: AttemptOutcome
+    result: str | None = None
+    code: str | None = None
+    error_class: str | None = None
+
+
+REFUSED = Ending(AttemptOutcome.REFUSED)
+
+
+def unknown_definition(owned: Owned) -> moves.Suspend:
+    """No process of this version runs here any more: a person must migrate, nothing guesses."""
+    row = owned.row
+    return moves.Suspend(
+        row.node,
+        Outcome.WORKFLOW_MIGRATION_REQUIRED,
+        Verdict.WORKFLOW_MIGRATION_REQUIRED,
+        f"{row.flow_name}@{row.flow_version} is not known to this worker",
+    )
+
+
+def opening(
+    owned: Owned,
+    decided: Decided,
+    move: moves.Open,
+    node: Activity,
+    ending: Ending | None,
+    *,
+    visit: int,
+    timeout: float,
+    going_on: bool,
+) -> Move:
+    """advance (general form), hand over, or advance into a pause."""
+    arrow = _arrow(owned, Status.RUNNING if going_on else Status.PAUSED if owned.pause else Status.RUNNABLE, move.node)
+    arrow.outcome = Outcome.WAITING if arrow.status == Status.PAUSED else ""
+    arrow.open, arrow.step, arrow.visit, arrow.timeout = True, move.step, visit, timeout
+    arrow.queue, arrow.placement = node.queue, node.placement
+    _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
+    _close_wait(owned, arrow, decided)
+    return _note(arrow, decided, move.via)
+
+
+def parking(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | None) -> Move:
+    """park, or park into a pause."""
+    arrow = _arrow(owned, Status.PAUSED if owned.pause else Status.WAITING, move.node)
+    arrow.outcome = Outcome.WAITING
+    arrow.wait_kind, arrow.reason = move.kind, move.reason
+    arrow.event_type, arrow.wait_key = move.event_type, move.keys[0] if move.keys else ""
+    arrow.deadline, arrow.wakes_at = move.deadline, move.wakes_at
+    arrow.timer_kind = "sleep"
+    arrow.visit = owned.state.visits.get(move.node, 0) + 1
+    _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
+    _close_wait(owned, arrow, decided)
+    return _note(arrow, decided, move.via)
+
+
+def retry(owned: Owned, move: moves.RetryLater, ending: Ending | None) -> Move:
+    """The same operation again, later: the activity is scheduled again and a timer wakes it."""
+    arrow = _arrow(owned, Status.PAUSED if owned.pause else Status.WAITING, owned.row.node)
+    arrow.outcome, arrow.error_code = Outcome.WAITING, move.code
+    arrow.wait_kind, arrow.timer_kind, arrow.wakes_in = "retry_window", "retry", move.delay
+    arrow.reason = f"trying again after {move.code}"
+    _end_activity(owned, arrow, ending, ActivityStatus.SCHEDULED)
+    arrow.end_status = ActivityStatus.SCHEDULED
+    return arrow
+
+
+def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending | None) -> Move:
+    """Stop until a person acts. An activity that failed stays scheduled: resuming tries the same operation again."""
+    arrow = _arrow(owned, Status.WAITING, move.node)
+    arrow.outcome, arrow.error_code, arrow.notice = move.outcome, move.code, True
+    if owned.state.wait is not None and decided.fault is not None:
+        return _note(arrow, decided, move.via)
+    arrow.wait_kind, arrow.reason = "human", (move.reason or move.code)[:500]
+    same = move.node == owned.row.node
+    _end_activity(owned, arrow, ending or REFUSED, ActivityStatus.SCHEDULED if same else ActivityStatus.FAILED)
+    _close_wait(owned, arrow, decided)
+    return _note(arrow, decided, move.via)
+
+
+def finish(owned: Owned, decided: Decided, move: moves.Finish, ending: Ending | None) -> Move:
+    """The end."""
+    arrow = _arrow(owned, move.status, move.node)
+    arrow.outcome, arrow.error_code, arrow.end = move.outcome, move.code, True
+    arrow.epoch_step = 1 if move.status is Status.SUPERSEDED else 0
+    arrow.notice = move.status is not Status.COMPLETE
+    if move.result is not None:
+        arrow.workflow_result = payload.encode(
+            move.result, f"the result of {owned.row.flow_name}", conf.MAX_RESULT_BYTES
+        )
+    _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
+    _close_wait(owned, arrow, decided)
+    return _note(arrow, decided, move.via)
+
+
+def pause_before_start(owned: Owned) -> Move:
+    """A pause was asked between the claim and the start of the code: nothing ran, the attempt goes back."""
+    arrow = _arrow(owned, Status.PAUSED, owned.row.node)
+    arrow.outcome, arrow.trigger = Outcome.WAITING, "pause"
+    _end_activity(owned, arrow, Ending(AttemptOutcome.RETURNED), ActivityStatus.SCHEDULED)
+    arrow.end_status = ActivityStatus.SCHEDULED
+    return arrow
+
+
+def put_back(owned: Owned) -> Move:
+    """The owner is gone: the workflow is ready again, its attempt ended as lost."""
+    arrow = _arrow(owned, Status.RUNNABLE, owned.row.node)
+    arrow.wake_seq, arrow.trigger, arrow.error_code = None, "lost", owned.row.error_code
+    _end_activity(owned, arrow, Ending(AttemptOutcome.LOST, code="WORKER_LOST"), ActivityStatus.SCHEDULED)
+    return arrow
+
+
+def _arrow(owned: Owned, status: Status, node: str) -> Move:
+    row = owned.row
+    return Move(
+        id=row.id,
+        version=row.version,
+        epoch=row.epoch,
+        intent_version=row.intent_version,
+        worker=owned.worker,
+        pid=owned.pid,
+        wake_seq=row.wake_seq,
+        from_node=row.node,
+        status=status,
+        node=node,
+        priority_seconds=conf.PRIORITY_SECONDS,
+        trigger="decided",
+    )
+
+
+def _end_activity(owned: Owned, arrow: Move, ending: Ending | None, otherwise: ActivityStatus) -> None:
+    """End the open activity: done with its result, else `otherwise`."""
+    activity = owned.state.activity
+    if activity is None:
+        return
+    ending = ending or REFUSED
+    good = ending.outcome is AttemptOutcome.SUCCEEDED
+    arrow.end_status = ActivityStatus.DONE if good else otherwise
+    arrow.seq, arrow.fence = activity.seq, activity.fence
+    arrow.result, arrow.attempt_outcome = ending.result, ending.outcome
+    arrow.attempt_error, arrow.error_class = ending.code, ending.error_class
+    arrow.trigger, arrow.trigger_ref = ("completed" if good else ending.outcome.value), str(activity.seq)
+
+
+def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
+    wait = owned.state.wait
+    if wait is None:
+        return
+    arrow.close_wait = wait.id
+    answered = wait.evidence is not None or wait.kind == "timer"
+    arrow.wait_status = WaitStatus.SATISFIED if answered else WaitStatus.EXPIRED
+    if decided.wait_result is not None:
+        arrow.wait_result = payload.encode(
+            decided.wait_result, f"the result of {wait.node}", conf.MAX_PAYLOAD_BYTES * 2
+        )
+    arrow.trigger, arrow.trigger_ref = ("woken" if answered else "expired"), str(wait.id)
+
+
+def _note(arrow: Move, decided: Decided, via: tuple[str, ...]) -> Move:
+    note: dict[str, Any] = {}
+    if via:
+        note["via"] = list(via)
+    if decided.refusal is not None:
+        note["verdict"] = decided.refusal.verdict.value
+        note["reason"] = decided.refusal.reason
+    if decided.fault is not None:
+        note["fault"] = type(decided.fault).__name__
+    if decided.deadline_handled:
+        note["deadline"] = "passed"
+        arrow.deadline_handled = True
+    arrow.note = dumps(note) if note else arrow.note
+    return arrow

@@ -1,0 +1,246 @@
+"""Pause, resume, cancel, supersede: each idempotent, each answering what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from flows import registry
+from flows.conf import conf
+from flows.core.definition import Flow
+from flows.core.errors import UnknownIntent, UnknownWorkflow
+from flows.core.protocol import LIVE, TERMINAL, IntentStatus, Outcome, Status
+from flows.dispatch import after_commit, hints_for
+from flows.models import Workflow
+from flows.services import identify
+from flows.services.start import Started, start
+from flows.store import leave as store
+from flows.store import locks
+from flows.store.sql import committing, dumps
+
+
+class Answer(StrEnum):
+    """accepted: it is done (or will be at the next step). already: it was so before. too_late: it can no longer be."""
+
+    ACCEPTED = "accepted"
+    ALREADY = "already"
+    TOO_LATE = "too_late"
+
+
+@dataclass(frozen=True, slots=True)
+class Controlled:
+    """What a control verb did. `status` is the workflow's status afterwards."""
+
+    answer: Answer
+    status: str
+    id: UUID
+
+    def __bool__(self) -> bool:
+        return self.answer is Answer.ACCEPTED
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """What a supersede did: the intent's version now, the runs that were ended, and the run that was started for the new goal."""
+
+    answer: Answer
+    intent_id: UUID
+    version: int
+    ended: tuple[UUID, ...] = ()
+    started: Started | None = None
+
+    def __bool__(self) -> bool:
+        return self.answer is Answer.ACCEPTED
+
+
+_LIVE = sorted(status.value for status in LIVE - {Status.CANCELLING})
+
+
+def cancel(workflow: Any, *, reason: str = "", by: Any = None, using: str | None = None) -> Controlled:
+    """Cancel a run: raise its epoch so that nothing late commits, end its attempt and waits, then cancelled. Twice is once.
+
+    Raises:
+        UnknownWorkflow: there is none.
+    """
+    alias = identify.alias(using)
+    row_id = identify.workflow_id(workflow)
+    with committing("cancel", alias):
+        status = _locked_status(row_id, workflow, alias)
+        if status in (Status.CANCELLED, Status.CANCELLING):
+            return Controlled(Answer.ALREADY, status, row_id)
+        if status in TERMINAL:
+            return Controlled(Answer.TOO_LATE, status, row_id)
+        who = identify.label(by)
+        left = _leave([row_id], Status.CANCELLING, "", "CANCEL_REQUESTED", 1, "cancel", who, reason, alias)
+        _withdraw(left, alias)
+        # What is owed (effects in flight, commitments) is serviced between these two arrows; here nothing can be owed yet.
+        _leave(
+            [row_id], Status.CANCELLED, Outcome.CANCELLED, "CANCELLED", 0, "cancel", who, "", alias, [Status.CANCELLING]
+        )
+    return Controlled(Answer.ACCEPTED, Status.CANCELLED, row_id)
+
+
+def supersede(
+    intent: Any,
+    *,
+    goal: str,
+    reason: str = "",
+    by: Any = None,
+    flow: type[Flow] | None = None,
+    input: Any = None,
+    key: str | None = None,
+    using: str | None = None,
+) -> Superseded:
+    """Give an intent a new goal: its version goes up and every live run of the old version ends as superseded.
+
+    Args:
+        intent: the intent, or a workflow of it. flow, input, key: start a run for the new goal, in the same transaction.
+    Raises:
+        UnknownIntent: there is none.
+    """
+    alias = identify.alias(using)
+    intent_id = identify.intent_id(intent)
+    with committing("supersede", alias):
+        if locks.intent(intent_id, alias) is None:
+            raise UnknownIntent(intent)
+        version = _next_version(intent_id, goal, IntentStatus.ACTIVE, "superseded", reason, by, alias)
+        if version is None:
+            return Superseded(Answer.TOO_LATE, intent_id, 0)
+        ids = store.lock_live_of_intent(intent_id, alias)
+        left = _leave(
+            ids, Status.SUPERSEDED, Outcome.SUPERSEDED, "INTENT_SUPERSEDED", 1, "supersede", str(version), reason, alias,
+            sorted(status.value for status in LIVE),
+        )  # fmt: skip
+        _withdraw(left, alias)
+        started = None
+        if flow is not None:
+            started = start(flow, input, key=key, intent=intent_id, by=by, using=alias)
+    return Superseded(Answer.ACCEPTED, intent_id, version, tuple(row[0] for row in left), started)
+
+
+def cancel_intent(intent: Any, *, reason: str = "", by: Any = None, using: str | None = None) -> Superseded:
+    """Nobody wants this any more: the intent is cancelled and every live run of it too. Twice is once.
+
+    Raises:
+        UnknownIntent: there is none.
+    """
+    alias = identify.alias(using)
+    intent_id = identify.intent_id(intent)
+    with committing("cancel intent", alias):
+        found = locks.intent(intent_id, alias)
+        if found is None:
+            raise UnknownIntent(intent)
+        if found[1] != IntentStatus.ACTIVE:
+            answer = Answer.ALREADY if found[1] == IntentStatus.CANCELLED else Answer.TOO_LATE
+            return Superseded(answer, intent_id, found[0])
+        version = _next_version(intent_id, None, IntentStatus.CANCELLED, "cancelled", reason, by, alias) or found[0]
+        ids = store.lock_live_of_intent(intent_id, alias)
+        for row_id in ids:
+            cancel(row_id, reason=reason, by=by, using=alias)
+    return Superseded(Answer.ACCEPTED, intent_id, version, tuple(ids))
+
+
+def pause(workflow: Any, *, reason: str = "", by: Any = None, using: str | None = None) -> Controlled:
+    """Hold a run. A running attempt is not fenced: its result is kept, then the run is paused.
+
+    Raises:
+        UnknownWorkflow: there is none.
+    """
+    alias = identify.alias(using)
+    row_id = identify.workflow_id(workflow)
+    with committing("pause", alias):
+        status = _locked_status(row_id, workflow, alias)
+        if status == Status.PAUSED:
+            return Controlled(Answer.ALREADY, status, row_id)
+        if status == Status.RUNNING:
+            asked = store.ask_pause(row_id, alias)
+            return Controlled(Answer.ACCEPTED if asked else Answer.ALREADY, status, row_id)
+        if not store.pause(row_id, identify.label(by), _reason(reason), alias):
+            return Controlled(Answer.TOO_LATE, status, row_id)
+    return Controlled(Answer.ACCEPTED, Status.PAUSED, row_id)
+
+
+def resume(workflow: Any, *, reason: str = "", by: Any = None, using: str | None = None) -> Controlled:
+    """Let a paused run go on, or one that is suspended for a person. It becomes ready; the gate decides before anything runs.
+
+    Raises:
+        UnknownWorkflow: there is none.
+    """
+    alias = identify.alias(using)
+    row_id = identify.workflow_id(workflow)
+    with committing("resume", alias):
+        status = _locked_status(row_id, workflow, alias)
+        if status == Status.RUNNING and store.withdraw_pause(row_id, alias):
+            return Controlled(Answer.ACCEPTED, status, row_id)
+        ready = store.resume(row_id, identify.label(by), _reason(reason), conf.PRIORITY_SECONDS, alias)
+        if ready is None:
+            return Controlled(Answer.TOO_LATE if status in TERMINAL else Answer.ALREADY, status, row_id)
+        after_commit(hints_for([ready]), alias)
+    return Controlled(Answer.ACCEPTED, Status.RUNNABLE, row_id)
+
+
+def _locked_status(row_id: UUID, asked: Any, using: str) -> str:
+    if not locks.workflows([row_id], using):
+        raise UnknownWorkflow(asked)
+    status: str = Workflow.objects.using(using).values_list("status", flat=True).get(pk=row_id)
+    return status
+
+
+def _next_version(
+    intent_id: UUID, goal: str | None, status: str, ended_as: str, reason: str, by: Any, using: str
+) -> int | None:
+    return store.next_intent_version(
+        intent_id,
+        goal=goal,
+        status=status,
+        ended_as=ended_as,
+        reason=reason,
+        by=identify.user_key(by),
+        by_label=identify.label(by),
+        using=using,
+    )
+
+
+def _leave(
+    ids: Iterable[UUID],
+    to: str,
+    outcome: str,
+    code: str,
+    epoch_step: int,
+    trigger: str,
+    ref: str,
+    reason: str,
+    using: str,
+    sources: Sequence[str] = _LIVE,
+) -> list[tuple[UUID, str, list[tuple[str, int]]]]:
+    return store.leave(
+        list(ids),
+        sources=list(sources),
+        to=to,
+        outcome=outcome,
+        code=code,
+        epoch_step=epoch_step,
+        trigger=trigger,
+        ref=ref,
+        note=_reason(reason),
+        using=using,
+    )
+
+
+def _withdraw(left: list[tuple[UUID, str, list[tuple[str, int]]]], using: str) -> None:
+    """Tell the planes behind withdrawn waits, in the same transaction: closing a run closes its requests."""
+    by_kind: dict[str, list[int]] = {}
+    for _, _, waits in left:
+        for kind, wait_id in waits:
+            by_kind.setdefault(kind, []).append(wait_id)
+    for kind, wait_ids in by_kind.items():
+        plane = registry.wait_plane(kind)
+        if plane is not None:
+            plane.closed(using, wait_ids, "withdrawn")
+
+
+def _reason(reason: str) -> str | None:
+    return dumps({"reason": reason.replace("\x00", "")[:2000]}) if reason else None

@@ -1,0 +1,164 @@
+"""What an operator or a program asks of a workflow (Q3): where it is, what it waits for, who can end that, what is legal next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from flows import registry
+from flows.core import fold
+from flows.core.protocol import MOVES, TERMINAL, WAIT_KINDS, Status, WaitStatus
+from flows.models import Attempt, Transition, Wait, Workflow
+from flows.services import identify
+from flows.services.identify import get
+
+
+@dataclass(frozen=True, slots=True)
+class WaitView:
+    """An open wait, and who can end it."""
+
+    node: str
+    kind: str
+    reason: str
+    since: datetime
+    deadline: datetime | None
+    on_expiry: str
+    ends: str
+    event_type: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """The five answers about one workflow, and its timeline."""
+
+    id: UUID
+    flow: str
+    version: int
+    key: str | None
+    status: str
+    outcome: str
+    node: str
+    error_code: str | None
+    intent: dict[str, Any]
+    accountable: str
+    waits: list[WaitView]
+    commitments: list[dict[str, Any]]
+    legal_moves: list[str]
+    next_nodes: list[tuple[str, str]]
+    decision_needed: str
+    timeline: list[dict[str, Any]] = field(default_factory=list)
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
+    result: Any = None
+    started_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+def describe(workflow: Any, *, using: str | None = None) -> Description:
+    """The answers of Q3 about a workflow.
+
+    Raises:
+        UnknownWorkflow: there is none.
+    """
+    alias = identify.alias(using)
+    row = get(workflow, alias)
+    waits = [_wait_view(wait) for wait in Wait.objects.using(alias).filter(workflow_id=row.pk, status=WaitStatus.OPEN)]
+    definition = registry.definition(row.flow_name, row.flow_version)
+    node = definition.nodes.get(row.node) if definition else None
+    intent = row.intent
+    return Description(
+        id=row.pk,
+        flow=row.flow_name,
+        version=row.flow_version,
+        key=row.key,
+        status=row.status,
+        outcome=row.outcome,
+        node=row.node,
+        error_code=row.error_code,
+        intent={"id": str(intent.pk), "goal": intent.goal, "version": intent.version, "status": intent.status},
+        accountable=row.user_label,
+        waits=waits,
+        commitments=[],
+        legal_moves=sorted(status.value for status in MOVES[Status(row.status)]),
+        next_nodes=sorted(node.targets()) if node is not None and row.status not in TERMINAL else [],
+        decision_needed=_decision_needed(row, waits),
+        timeline=timeline(row.pk, alias),
+        attempts=attempts(row.pk, alias),
+        sessions=list(row.sessions.values_list("session", flat=True)),
+        result=row.result,
+        started_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def list_workflows(
+    *,
+    flow: str | None = None,
+    status: str | None = None,
+    key: str | None = None,
+    limit: int = 50,
+    using: str | None = None,
+) -> list[Workflow]:
+    """Workflows, newest first, optionally of one flow, status or key."""
+    rows = Workflow.objects.using(identify.alias(using)).order_by("-id")
+    if flow:
+        rows = rows.filter(flow_name=flow)
+    if status:
+        rows = rows.filter(status=status)
+    if key:
+        rows = rows.filter(key=key)
+    return list(rows[:limit])
+
+
+def timeline(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
+    """The transitions of a workflow, oldest first."""
+    return list(Transition.objects.using(using).filter(workflow_id=workflow_id).order_by("seq").values())
+
+
+def attempts(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
+    """The ended attempts of a workflow, oldest first."""
+    rows = Attempt.objects.using(using).filter(workflow_id=workflow_id).order_by("activity_seq", "number")
+    return list(
+        rows.values("activity_seq", "number", "node", "outcome", "error_code", "error_class", "started_at", "ended_at")
+    )
+
+
+def verify(workflow: Any = None, *, using: str | None = None) -> Iterable[tuple[UUID, list[fold.Difference]]]:
+    """Compare log and row of one workflow, or of all; yields (id, differences) of each, sound ones with an empty list."""
+    alias = identify.alias(using)
+    rows = Workflow.objects.using(alias).order_by("id")
+    if workflow is not None:
+        rows = rows.filter(pk=get(workflow, alias).pk)
+    for row in rows.values("id", *fold.FIELDS).iterator(chunk_size=500):
+        yield row["id"], fold.compare(timeline(row["id"], alias), row)
+
+
+def _wait_view(wait: Wait) -> WaitView:
+    return WaitView(
+        node=wait.node,
+        kind=wait.kind,
+        reason=wait.reason,
+        since=wait.opened_at,
+        deadline=wait.deadline_at,
+        on_expiry=wait.on_expiry,
+        ends=WAIT_KINDS[wait.kind].ends,
+        event_type=wait.event_type,
+        key=wait.key,
+    )
+
+
+def _decision_needed(row: Workflow, waits: list[WaitView]) -> str:
+    if row.status in TERMINAL:
+        return "none: the workflow has ended"
+    if row.status == Status.PAUSED:
+        return "a person resumes it (flows.resume) or cancels it"
+    for wait in waits:
+        if wait.kind == "approval":
+            return f"an answer to the approval request at {wait.node}"
+        if wait.kind == "human":
+            return f"a person looks at {row.error_code}, then resumes or cancels"
+    return "none: it goes on by itself"

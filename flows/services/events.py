@@ -1,0 +1,105 @@
+"""Signals from outside: kept, matched under the channel's lock, never acted on. An event is evidence; the turn decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from flows.conf import conf
+from flows.core import canonical, payload
+from flows.core.errors import PayloadError
+from flows.dispatch import after_commit, hints_for
+from flows.models import EventStatus
+from flows.store import events as store
+from flows.store import locks
+from flows.store.sql import committing, dumps
+from flows.services import identify
+
+MAX_NAME = 500
+
+
+class Reception(StrEnum):
+    """accepted: it woke somebody. kept: nobody waits yet. already: the id is known. conflict: the id is known with another payload."""
+
+    ACCEPTED = "accepted"
+    KEPT = "kept"
+    ALREADY = "already"
+    CONFLICT = "conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What became of a signal. `woken` names the workflows that got it as evidence."""
+
+    answer: Reception
+    event_id: str
+    woken: tuple[UUID, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.answer in (Reception.ACCEPTED, Reception.KEPT)
+
+
+def signal(
+    event_id: str, type: str, *, key: str, payload: Mapping[str, Any] | None = None, using: str | None = None
+) -> Received:
+    """Deliver an event; atomic with the caller's transaction. The same id and payload again changes nothing.
+
+    Args:
+        event_id: the sender's stable id; it is consumed once. type, key: the channel, matched with waits exactly.
+        payload: a JSON object; data, never instructions.
+    Raises:
+        PayloadError: id, type, key or payload cannot be stored; nothing was kept.
+    """
+    alias = identify.alias(using)
+    for name, value in (("event id", event_id), ("event type", type), ("event key", key)):
+        _check_name(name, value)
+    text, hashed = _encode(event_id, payload)
+    with committing("signal", alias):
+        locks.channel(type, key, alias)
+        event = store.record(event_id, type, key, text, hashed, alias)
+        if (event.payload_hash, event.type, event.key) != (hashed, type, key):
+            store.record_conflict(event_id, type, key, text, hashed, alias)
+            return Received(Reception.CONFLICT, event_id)
+        if not event.created and event.status != EventStatus.PENDING:
+            return Received(Reception.ALREADY, event_id)
+        woken = _wake(event, event_id, text, alias)
+    if woken:
+        return Received(Reception.ACCEPTED, event_id, tuple(woken))
+    return Received(Reception.KEPT if event.created else Reception.ALREADY, event_id)
+
+
+def _wake(event: store.Recorded, event_id: str, text: str, using: str) -> list[UUID]:
+    if not event.waits:
+        return []
+    locks.workflows([row[0] for row in event.waits], using)
+    reached = store.wake(
+        [row[1] for row in event.waits],
+        f'{{"id":{dumps(event_id)},"payload":{text}}}',
+        event=event.id,
+        trigger="event",
+        ref=event_id,
+        priority_seconds=conf.PRIORITY_SECONDS,
+        using=using,
+    )
+    after_commit(hints_for([row[:4] for row in reached if row[4] == "waiting"]), using)
+    return [row[0] for row in reached]
+
+
+def _check_name(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or "\x00" in value:
+        raise PayloadError(name, f"must be text of 1 to {MAX_NAME} characters, got {value!r:.80}")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise PayloadError(name, "holds a lone surrogate, which is not text") from None
+
+
+def _encode(event_id: str, value: Mapping[str, Any] | None) -> tuple[str, str]:
+    producer = f"the payload of event {event_id}"
+    if value is not None and not isinstance(value, Mapping):
+        raise PayloadError(producer, f"must be an object (a dict), got {value.__class__.__name__}")
+    data = dict(value or {})
+    return payload.encode(data, producer, conf.MAX_PAYLOAD_BYTES), canonical.digest(data, producer)

@@ -1,0 +1,67 @@
+"""Notices to accountable users: a workflow ended badly or needs a person. The safe code only; sent at least once, given up after a while."""
+
+from __future__ import annotations
+
+import logging
+
+from django.core.mail import send_mail
+from django.db.models import F
+from django.utils.translation import gettext as _
+
+from flows.conf import conf
+from flows.models import Notice
+from flows.services.clock import now
+from flows.store.sql import committing
+
+logger = logging.getLogger("outlast.notices")
+
+MAX_TRIES = 5
+
+
+def send_owed(using: str, limit: int = 50) -> int:
+    """Send notices that are owed, each claimed before it is sent; how many went out."""
+    sent = 0
+    for notice_id in _claim(using, limit):
+        notice = Notice.objects.using(using).select_related("workflow", "user").get(pk=notice_id)
+        try:
+            _send(notice)
+        except Exception as error:  # noqa: BLE001 - a mail server may raise anything; the notice stays owed
+            logger.warning("notice %s not sent: %s", notice_id, type(error).__name__)
+            if notice.tries >= MAX_TRIES:
+                Notice.objects.using(using).filter(pk=notice_id).update(gave_up_at=now(using))
+            continue
+        Notice.objects.using(using).filter(pk=notice_id).update(sent_at=now(using))
+        sent += 1
+    return sent
+
+
+def _claim(using: str, limit: int) -> list[int]:
+    """Count a try on notices that nobody else is sending; committed before anything is sent."""
+    with committing("claim notices", using):
+        owed = Notice.objects.using(using).select_for_update(skip_locked=True)
+        ids = list(
+            owed.filter(sent_at=None, gave_up_at=None).order_by("created_at").values_list("pk", flat=True)[:limit]
+        )
+        Notice.objects.using(using).filter(pk__in=ids).update(tries=F("tries") + 1)
+    return ids
+
+
+def _send(notice: Notice) -> None:
+    address = getattr(notice.user, "email", "") if notice.user else ""
+    if not address:
+        return
+    workflow = notice.workflow
+    link = f"{conf.ADMIN_URL.rstrip('/')}/outlast_flows/workflow/{workflow.pk}/change/" if conf.ADMIN_URL else ""
+    subject = _("%(flow)s %(key)s: %(outcome)s") % {
+        "flow": workflow.flow_name,
+        "key": workflow.key or workflow.pk,
+        "outcome": notice.outcome,
+    }
+    body = _("Workflow %(id)s is at %(node)s with outcome %(outcome)s and code %(code)s.\n%(link)s") % {
+        "id": workflow.pk,
+        "node": workflow.node,
+        "outcome": notice.outcome,
+        "code": notice.code or "–",
+        "link": link,
+    }
+    send_mail(" ".join(subject.split()), body, conf.NOTICE_FROM, [address])

@@ -1,0 +1,148 @@
+"""A workflow in the hands of its owner: the claimed row, its definition, and the state that the engine is asked about."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+from flows import registry
+from flows.core import payload
+from flows.core.decide import DEFINITION_FAULT
+from flows.core.definition import Definition
+from flows.core.protocol import IntentStatus
+from flows.core.state import ActivityState, ApprovalFact, Completed, Entered, Facts, State, Trigger, WaitState, Woken
+from flows.store.claim import Claimed
+from flows.store.load import Loaded, load
+from flows.store.sql import loads
+
+
+@dataclass(slots=True)
+class Owned:
+    """What one worker owns for one turn. `pause` says that somebody asked for a pause meanwhile."""
+
+    row: Claimed
+    definition: Definition | None
+    state: State
+    facts: Facts
+    worker: UUID
+    pid: int
+    using: str
+    pause: bool = False
+
+    @property
+    def opening(self) -> Trigger:
+        """The trigger with which a turn begins."""
+        if self.state.activity is None and self.state.wait is None:
+            known = self.state.results.get(self.row.node)
+            if self.row.error_code == DEFINITION_FAULT and known is not None:
+                return Completed(known)
+            return Entered()
+        return Woken()
+
+    @property
+    def label(self) -> str:
+        """Flow and node in the author's words."""
+        return f"{self.row.flow_name}.{self.row.node}"
+
+
+def take(rows: Sequence[Claimed], worker: UUID, pid: int, using: str) -> list[Owned]:
+    """The states of claimed rows; what is not fresh from its start is read with a new snapshot, in one statement."""
+    stale = [row.id for row in rows if not row.fresh]
+    loaded = load(stale, using) if stale else {}
+    return [build(row, loaded.get(row.id), worker, pid, using) for row in rows]
+
+
+def reload(owned: Owned) -> bool:
+    """Read the state again after a lost guard; False if the workflow has moved on without this owner."""
+    found = load([owned.row.id], owned.using).get(owned.row.id)
+    if found is None or found.version != owned.row.version:
+        return False
+    owned.row.wake_seq = found.wake_seq
+    fresh = build(owned.row, found, owned.worker, owned.pid, owned.using)
+    owned.state, owned.facts, owned.pause = fresh.state, fresh.facts, fresh.pause
+    return True
+
+
+def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: str) -> Owned:
+    """Assemble state and facts from the claimed row and what was loaded beside it."""
+    definition = registry.definition(row.flow_name, row.flow_version)
+    results, visits = _history(loaded)
+    activity = None
+    if row.active_seq is not None and row.number is not None:
+        activity = ActivityState(
+            seq=row.active_seq,
+            node=row.node,
+            step=row.step or "",
+            visit=row.visit or 1,
+            number=row.number,
+            fence=row.fence or 0,
+            failures=row.failures or 0,
+            lost=row.lost or 0,
+            last_error=row.last_error,
+            notes=payload.decode(loads(row.notes)),
+        )
+        visits[row.node] = max(visits.get(row.node, 0), activity.visit)
+    state = State(
+        workflow_id=str(row.id),
+        flow=row.flow_name,
+        version=row.flow_version,
+        key=row.key,
+        node=row.node,
+        input=MappingProxyType(payload.decode(loads(row.input))),
+        now=loaded.now if loaded else row.now,
+        results=MappingProxyType(results),
+        visits=MappingProxyType(visits),
+        intent_version=row.intent_version,
+        epoch=row.epoch,
+        activity=activity,
+        wait=_wait(loaded),
+        deadline_passed=bool(loaded and loaded.deadline_passed),
+        dice=random.random(),  # noqa: S311 - jitter, not a secret
+    )
+    facts = Facts(
+        intent_version=loaded.intent_version if loaded else row.intent_version,
+        intent_status=loaded.intent_status if loaded else IntentStatus.ACTIVE,
+        fingerprint=row.fingerprint,
+        approvals=approval_facts(definition, row.id, using),
+    )
+    return Owned(row, definition, state, facts, worker, pid, using, bool(loaded and loaded.pause_requested))
+
+
+def approval_facts(definition: Definition | None, workflow_id: UUID, using: str) -> Mapping[str, ApprovalFact | None]:
+    """What the human plane knows of the approvals that this flow's gates ask about."""
+    plane = registry.wait_plane("approval")
+    if definition is None or not definition.approvals or plane is None:
+        return {}
+    return plane.facts(using, workflow_id, sorted(definition.approvals))
+
+
+def _history(loaded: Loaded | None) -> tuple[dict[str, Any], dict[str, int]]:
+    results: dict[str, Any] = {}
+    visits: dict[str, int] = {}
+    if loaded is None:
+        return results, visits
+    for node, _step, visit, _done, _result in loaded.activities:
+        visits[node] = max(visits.get(node, 0), visit)
+    for node, step, _visit, done, result in loaded.activities:
+        if done is None:
+            continue
+        if not step:
+            results[node] = payload.decode(result)
+        elif done == visits[node]:
+            results.setdefault(node, {})[step] = payload.decode(result)
+    for node, visit, result in loaded.waits:
+        visits[node] = max(visits.get(node, 0), visit)
+        if result is not None:
+            results[node] = payload.decode(result)
+    return results, visits
+
+
+def _wait(loaded: Loaded | None) -> WaitState | None:
+    if loaded is None or loaded.open_wait is None:
+        return None
+    wait_id, node, kind, visit, evidence, due, reason = loaded.open_wait
+    return WaitState(wait_id, node, kind, visit, payload.decode(evidence), due, reason)

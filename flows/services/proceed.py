@@ -1,0 +1,344 @@
+"""One decision made true: ask the engine, turn its move into exactly one arrow, and go on or let go.
+
+    decide ──► (hot) advance: activity done, next one running          one statement, one commit
+          └──► move: anything else out of running                      one statement, or lock-then-act where another row decides:
+                     a wait for an event    channel lock, look for an early event, move
+                     a wait of a plane      move, the plane writes its rows
+                     an approved node       move, the plane uses the approval up
+A lost guard: read again, decide again with the same trigger. No longer the owner: stop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from flows import registry
+from flows.conf import conf
+from flows.core import moves
+from flows.core.decide import Decided, decide
+from flows.core.errors import LostOwnership
+from flows.core.nodes.activity import Activity
+from flows.core.nodes.pipeline import Pipeline
+from flows.core.state import ActivityState, Completed, State, Trigger, WaitState, Woken
+from flows.dispatch import after_commit, hints_for, look_soon
+from flows.services import arrows, control
+from flows.services.arrows import Ending
+from flows.services.owned import Owned, reload
+from flows.store import advance as hot
+from flows.store import events, locks
+from flows.store import move as store
+from flows.store.sql import committing, dumps, loads
+
+logger = logging.getLogger("outlast.flows")
+
+MAX_REDECISIONS = 50
+
+
+class Progress(Enum):
+    """RUN: an activity is open under this owner. LEFT: the workflow waits, ended or was handed over. LOST: somebody else moved it."""
+
+    RUN = "run"
+    LEFT = "left"
+    LOST = "lost"
+
+
+class _Again(Exception):
+    """Roll back and decide again: another row said no meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Whether the owner may go on with the next activity: asked with its queue and placement."""
+
+    may_continue: Callable[[str, str], bool]
+
+
+def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | None = None) -> Progress:
+    """Decide what comes next after `trigger` and make it true."""
+    for _ in range(MAX_REDECISIONS):
+        decided = _decide(owned, trigger)
+        try:
+            progress = _commit(owned, trigger, decided, keeping, ending)
+        except _Again:
+            progress = None
+        if progress is not None:
+            return progress
+        if not reload(owned):
+            return Progress.LOST
+    raise LostOwnership(
+        f"workflow {owned.row.id} was interrupted {MAX_REDECISIONS} times in one decision; it is put back"
+    )
+
+
+def _decide(owned: Owned, trigger: Trigger) -> Decided:
+    if owned.definition is None:
+        return Decided(arrows.unknown_definition(owned))
+    decided = decide(owned.definition, owned.state, trigger, owned.facts)
+    if decided.fault is not None:
+        logger.error(
+            "workflow %s (%s): a function of the flow raised", owned.row.id, owned.label, exc_info=decided.fault
+        )
+    return decided
+
+
+def _commit(
+    owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None
+) -> Progress | None:
+    """Make the decided move true; None if its guard was lost."""
+    match decided.move:
+        case moves.Run():
+            return _run(owned)
+        case moves.Rest():
+            row = owned.row
+            rested = store.rest(row.id, row.version, row.epoch, owned.worker, row.wake_seq, owned.using)
+            return Progress.LEFT if rested else None
+        case moves.CancelSelf(code=code):
+            control.cancel(owned.row.id, reason=code, using=owned.using)
+            return Progress.LEFT
+        case moves.Open() as move:
+            return _open(owned, trigger, decided, move, keeping, ending)
+        case moves.Park() as move:
+            return _park(owned, decided, move, keeping, ending)
+        case moves.RetryLater() as move:
+            return _leave(owned, decided, arrows.retry(owned, move, ending))
+        case moves.Suspend() as move:
+            return _leave(owned, decided, arrows.suspend(owned, decided, move, ending))
+        case moves.Finish() as move:
+            return _leave(owned, decided, arrows.finish(owned, decided, move, ending))
+    raise AssertionError(f"the engine returned {decided.move!r}")
+
+
+def _run(owned: Owned) -> Progress | None:
+    if not owned.pause:
+        return Progress.RUN
+    made = store.move(arrows.pause_before_start(owned), owned.using)
+    return Progress.LEFT if made else None
+
+
+def _open(
+    owned: Owned, trigger: Trigger, decided: Decided, move: moves.Open, keeping: Keeping, ending: Ending | None
+) -> Progress | None:
+    assert owned.definition is not None
+    node = owned.definition.nodes[move.node]
+    assert isinstance(node, Activity)
+    going_on = not owned.pause and keeping.may_continue(node.queue, node.placement)
+    visit, timeout = _visit(owned.state, move), _timeout(node, move.step)
+    used = owned.facts.approvals.get(node.gate.approved_by) if node.gate and node.gate.approved_by else None
+    if (
+        going_on
+        and used is None
+        and ending is not None
+        and isinstance(trigger, Completed)
+        and not decided.deadline_handled
+    ):
+        made = hot.advance(_advance(owned, move, ending, visit, timeout), owned.using)
+        if made is None:
+            return None
+        _now_running(owned, trigger, move, visit, version=made[0], seq=made[1])
+        return Progress.RUN
+    arrow = arrows.opening(owned, decided, move, node, ending, visit=visit, timeout=timeout, going_on=going_on)
+    with committing("move", owned.using):
+        made_move = store.move(arrow, owned.using)
+        if made_move is None:
+            return None
+        _close_plane(owned, arrow)
+        if used is not None and move.step in ("", _first_step(node)):
+            plane = registry.wait_plane("approval")
+            if plane is None or not plane.use(owned.using, used.request_id, made_move.active_seq or 0):
+                raise _Again
+        if not going_on and not owned.pause:
+            after_commit(hints_for([(owned.row.id, made_move.queue, owned.row.flow_name, move.node)]), owned.using)
+    if not going_on:
+        return Progress.LEFT
+    _now_running(owned, trigger, move, visit, version=made_move.version, seq=made_move.active_seq or 0, decided=decided)
+    return Progress.RUN
+
+
+def _park(owned: Owned, decided: Decided, move: moves.Park, keeping: Keeping, ending: Ending | None) -> Progress | None:
+    arrow = arrows.parking(owned, decided, move, ending)
+    plane = registry.wait_plane(move.kind)
+    if not move.event_type and plane is None:
+        return _leave(owned, decided, arrow)
+    with committing("park", owned.using):
+        early = None
+        if move.event_type:
+            locks.channel(move.event_type, move.keys[0], owned.using)
+            early = None if owned.pause else events.early(move.event_type, move.keys[0], owned.using)
+        if early is not None:
+            arrow.status, arrow.outcome = "running", ""
+            arrow.evidence = dumps({"id": early[1], "payload": loads(early[2])})
+        made = store.move(arrow, owned.using)
+        if made is None:
+            return None
+        _close_plane(owned, arrow)
+        if early is not None:
+            events.consume(early[0], made.wait_id, owned.row.id, owned.using)
+        if plane is not None:
+            plane.opened(owned.using, _opening(owned, move, made, arrow.visit))
+    if early is None:
+        return Progress.LEFT
+    return _woken_at_once(owned, decided, move, keeping, made, arrow)
+
+
+def _woken_at_once(
+    owned: Owned, decided: Decided, move: moves.Park, keeping: Keeping, made: store.Moved, arrow: store.Move
+) -> Progress | None:
+    """The event was there before its wait: the same turn decides on it."""
+    _after(owned, move.node, made.version, decided)
+    evidence = loads(arrow.evidence)
+    owned.state = replace(
+        owned.state,
+        node=move.node,
+        activity=None,
+        visits=MappingProxyType({**owned.state.visits, move.node: arrow.visit}),
+        wait=WaitState(made.wait_id or 0, move.node, move.kind, arrow.visit, evidence, False, move.reason),
+    )
+    owned.row.active_seq = None
+    return proceed(owned, Woken(), keeping)
+
+
+def _leave(owned: Owned, decided: Decided, arrow: store.Move) -> Progress | None:
+    """Make a move that lets go of the workflow."""
+    with committing("move", owned.using) if _closes_plane(owned, arrow) else _autocommit():
+        made = store.move(arrow, owned.using)
+        if made is None:
+            return None
+        _close_plane(owned, arrow)
+    if arrow.wakes_in is not None or arrow.wakes_at is not None:
+        _hint_soon(owned, arrow)
+    return Progress.LEFT
+
+
+class _autocommit:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _hint_soon(owned: Owned, arrow: store.Move) -> None:
+    """A timer within the next second is not left to the next tick: lateness is milliseconds."""
+    wait = arrow.wakes_in if arrow.wakes_in is not None else (arrow.wakes_at or owned.state.now) - owned.state.now
+    if wait <= timedelta(seconds=1.2):
+        look_soon(wait.total_seconds())
+
+
+def _closes_plane(owned: Owned, arrow: store.Move) -> bool:
+    wait = owned.state.wait
+    return arrow.close_wait is not None and wait is not None and registry.wait_plane(wait.kind) is not None
+
+
+def _close_plane(owned: Owned, arrow: store.Move) -> None:
+    wait = owned.state.wait
+    if arrow.close_wait is None or wait is None:
+        return
+    plane = registry.wait_plane(wait.kind)
+    if plane is not None:
+        plane.closed(owned.using, [wait.id], arrow.wait_status)
+
+
+def _opening(owned: Owned, move: moves.Park, made: store.Moved, visit: int) -> registry.Opening:
+    row = owned.row
+    return registry.Opening(
+        wait_id=made.wait_id or 0,
+        workflow_id=row.id,
+        intent_id=row.intent_id,
+        intent_version=row.intent_version,
+        epoch=row.epoch,
+        policy_version=row.policy_version,
+        user_id=row.user_id,
+        visit=visit,
+        park=move,
+        deadline_at=made.deadline_at,
+    )
+
+
+def _advance(owned: Owned, move: moves.Open, ending: Ending, visit: int, timeout: float) -> hot.Advance:
+    row, activity = owned.row, owned.state.activity
+    assert activity is not None and ending.result is not None
+    return hot.Advance(
+        id=row.id,
+        version=row.version,
+        epoch=row.epoch,
+        intent_version=row.intent_version,
+        worker=owned.worker,
+        wake_seq=row.wake_seq,
+        seq=activity.seq,
+        fence=activity.fence,
+        from_node=row.node,
+        result=ending.result,
+        node=move.node,
+        step=move.step,
+        visit=visit,
+        timeout=timeout,
+        note=dumps({"via": move.via}) if move.via else None,
+    )
+
+
+def _now_running(
+    owned: Owned,
+    trigger: Trigger,
+    move: moves.Open,
+    visit: int,
+    *,
+    version: int,
+    seq: int,
+    decided: Decided | None = None,
+) -> None:
+    """Follow in memory what the arrow made true, so that the next decision needs no read."""
+    state = owned.state
+    if isinstance(trigger, Completed) and state.activity is not None:
+        results: dict[str, Any] = {**state.results}
+        if state.activity.step:
+            first = (
+                owned.definition is not None and _first_step(owned.definition.nodes[state.node]) == state.activity.step
+            )
+            known = {} if first else results.get(state.node) or {}
+            results[state.node] = {**known, state.activity.step: trigger.result}
+        else:
+            results[state.node] = trigger.result
+        owned.state = replace(state, results=MappingProxyType(results))
+    _after(owned, move.node, version, decided)
+    owned.row.active_seq = owned.row.activity_seq = seq
+    owned.state = replace(
+        owned.state,
+        node=move.node,
+        wait=None,
+        deadline_passed=False if decided is None or decided.deadline_handled else owned.state.deadline_passed,
+        visits=MappingProxyType({**owned.state.visits, move.node: visit}),
+        activity=ActivityState(seq=seq, node=move.node, step=move.step, visit=visit, number=1, fence=1),
+    )
+
+
+def _after(owned: Owned, node: str, version: int, decided: Decided | None) -> None:
+    owned.row.node, owned.row.version, owned.row.error_code = node, version, None
+    wait = owned.state.wait
+    if decided is not None and wait is not None and decided.wait_result is not None:
+        owned.state = replace(
+            owned.state, results=MappingProxyType({**owned.state.results, wait.node: decided.wait_result})
+        )
+
+
+def _visit(state: State, move: moves.Open) -> int:
+    if (
+        state.activity is not None
+        and state.activity.node == move.node
+        and move.step
+        and move.step != state.activity.step
+    ):
+        return state.activity.visit
+    return state.visits.get(move.node, 0) + 1
+
+
+def _first_step(node: Any) -> str:
+    return node.steps[0].name if isinstance(node, Pipeline) else ""
+
+
+def _timeout(node: Activity, step: str) -> float:
+    span = node.step(step).timeout if isinstance(node, Pipeline) and step else node.timeout
+    return span.total_seconds()

@@ -1,0 +1,204 @@
+"""Start workflows: idempotent by key, atomic with the caller's own transaction, hinted after commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from flows.conf import conf
+from flows.core import canonical, payload
+from flows.core.definition import Definition, Flow
+from flows.core.errors import IntentClosed, KeyConflict, PayloadError, UnknownIntent
+from flows.core.ids import new_id
+from flows.core.nodes.activity import Activity
+from flows.core.nodes.pipeline import Pipeline
+from flows.core.protocol import IntentStatus
+from flows.dispatch import after_commit, hints_for
+from flows.models import SessionLink
+from flows.services import identify
+from flows.services.clock import now
+from flows.store import locks
+from flows.store import start as store
+from flows.store.sql import committing
+
+MAX_KEY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The answer of a start: the run that has this key now. `created` says whether this call made it."""
+
+    id: UUID
+    key: str | None
+    intent_id: UUID
+    status: str
+    outcome: str
+    created: bool
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+def start(
+    flow: type[Flow],
+    input: Mapping[str, Any] | None = None,
+    *,
+    key: str | None = None,
+    intent: Any = None,
+    goal: str = "",
+    by: Any = None,
+    subject: Any = None,
+    session: str | None = None,
+    priority: int = 0,
+    using: str | None = None,
+) -> Started:
+    """Start one run, or get the run that this key names already.
+
+    Args:
+        input: a JSON object. key: unique per flow for ever; the same key and input give the existing run, `created=False`.
+        intent: an existing intent to work for; without it a new one is made, with `goal` as its text.
+        by: the accountable user. subject: the object that the run is about. session: a chat session to link.
+        priority: higher is sooner; one step is worth PRIORITY_SECONDS of waiting.
+    Raises:
+        KeyConflict: the key is taken by another input. PayloadError: the input cannot be stored.
+        UnknownIntent, IntentClosed: the intent is not there or not active.
+    """
+    many = start_many(
+        flow, [(key, input or {})], intent=intent, goal=goal, by=by, subject=subject, priority=priority, using=using
+    )
+    if session:
+        link(many[0].id, session, using=using)
+    return many[0]
+
+
+def start_many(
+    flow: type[Flow],
+    runs: Iterable[tuple[str | None, Mapping[str, Any]]],
+    *,
+    intent: Any = None,
+    goal: str = "",
+    by: Any = None,
+    subject: Any = None,
+    priority: int = 0,
+    using: str | None = None,
+) -> list[Started]:
+    """Start many runs of one flow as (key, input), in one statement; the answers come in the order given. Same rules as `start`."""
+    alias = identify.alias(using)
+    definition = flow.definition
+    prepared = [_prepare(definition, key, value, goal, subject) for key, value in runs]
+    unique = _without_repeats(definition, prepared)
+    if not unique:
+        return []
+    with committing("start", alias):
+        version = 1
+        if intent is not None:
+            intent_id, version = _share_intent(intent, alias)
+            unique = [_for_intent(new, intent_id) for new in unique]
+        rows = store.start(unique, _common(definition, by, priority, version, intent is None), alias)
+        made = {row.key if row.key is not None else row.id: row for row in rows}
+        answers = [_answer(definition, new, made) for new in prepared]
+        ready = [(row.id, _queue(definition), definition.name, definition.start) for row in rows if row.created]
+        after_commit(hints_for(ready), alias)
+    return answers
+
+
+def link(workflow: Any, session: str, *, using: str | None = None) -> bool:
+    """Link a workflow to a chat session; True if the link is new. A run may have many sessions, a session many runs."""
+    alias = identify.alias(using)
+    _, created = SessionLink.objects.using(alias).get_or_create(
+        workflow_id=identify.workflow_id(workflow), session=session, defaults={"linked_at": now(alias)}
+    )
+    return created
+
+
+def _prepare(
+    definition: Definition, key: str | None, value: Mapping[str, Any], goal: str, subject: Any
+) -> store.NewWorkflow:
+    producer = f"the input of {definition.name}"
+    if not isinstance(value, Mapping):
+        raise PayloadError(producer, f"must be an object (a dict), got {type(value).__name__}")
+    if key is not None and (not isinstance(key, str) or not key or "\x00" in key or len(key) > MAX_KEY):
+        raise PayloadError(
+            f"the key of {definition.name}", f"must be text of 1 to {MAX_KEY} characters, got {key!r:.80}"
+        )
+    text = payload.encode(dict(value), producer, conf.MAX_INPUT_BYTES)
+    digest = canonical.digest(dict(value), producer)
+    new = new_id()
+    return store.NewWorkflow(
+        new, new, key, text, digest, goal or f"{definition.name} {key or ''}".strip(), _subject(subject)
+    )
+
+
+def _subject(subject: Any) -> str:
+    meta = getattr(subject, "_meta", None)
+    return f"{meta.label_lower}:{subject.pk}" if meta is not None else str(subject or "")
+
+
+def _for_intent(new: store.NewWorkflow, intent_id: UUID) -> store.NewWorkflow:
+    return store.NewWorkflow(new.id, intent_id, new.key, new.input, new.digest, new.goal, new.subject)
+
+
+def _without_repeats(definition: Definition, prepared: Sequence[store.NewWorkflow]) -> list[store.NewWorkflow]:
+    seen: dict[str, store.NewWorkflow] = {}
+    unique = []
+    for new in prepared:
+        if new.key is not None and new.key in seen:
+            if seen[new.key].digest != new.digest:
+                raise KeyConflict(definition.name, new.key)
+            continue
+        if new.key is not None:
+            seen[new.key] = new
+        unique.append(new)
+    return unique
+
+
+def _share_intent(intent: Any, using: str) -> tuple[UUID, int]:
+    intent_id = identify.intent_id(intent)
+    found = locks.intent(intent_id, using, shared=True)
+    if found is None:
+        raise UnknownIntent(intent)
+    version, status = found
+    if status != IntentStatus.ACTIVE:
+        raise IntentClosed(intent_id, status)
+    return intent_id, version
+
+
+def _queue(definition: Definition) -> str:
+    first = definition.nodes[definition.start]
+    return first.queue if isinstance(first, Activity) else "agents"
+
+
+def _common(definition: Definition, by: Any, priority: int, intent_version: int, own_intent: bool) -> dict[str, Any]:
+    first = definition.nodes[definition.start]
+    opens = isinstance(first, Activity) and first.gate is None
+    step = first.steps[0] if isinstance(first, Pipeline) else None
+    timeout = step.timeout if step else first.timeout if isinstance(first, Activity) else None
+    return {
+        "flow": definition.name,
+        "flow_version": definition.version,
+        "fingerprint": definition.fingerprint,
+        "node": definition.start,
+        "step": step.name if step else "",
+        "opens": opens,
+        "timeout": timeout.total_seconds() if timeout else 0.0,
+        "queue": _queue(definition),
+        "placement": first.placement if isinstance(first, Activity) else "",
+        "priority": priority,
+        "priority_seconds": conf.PRIORITY_SECONDS,
+        "deadline": definition.deadline.after if definition.deadline else None,
+        "intent_version": intent_version,
+        "own_intent": own_intent,
+        "user": identify.user_key(by),
+        "user_label": identify.label(by),
+        "release": "",
+        "policy": "",
+    }
+
+
+def _answer(definition: Definition, new: store.NewWorkflow, made: Mapping[Any, store.StartedRow]) -> Started:
+    row = made[new.key if new.key is not None else new.id]
+    if row.digest != new.digest:
+        raise KeyConflict(definition.name, str(new.key))
+    return Started(row.id, row.key, row.intent_id, row.status, row.outcome, row.created)

@@ -1,0 +1,132 @@
+"""What the clock does: fire timers, bury workers, put work back, time attempts out, hint at ready rows. All of it idempotent."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from flows.conf import conf
+from flows.core.protocol import AttemptOutcome
+from flows.core.retry import timeout_failure
+from flows.core.state import Failed
+from flows.dispatch import PER_MESSAGE, after_commit, hints_for, look_soon, publish
+from flows.services import arrows
+from flows.services.owned import Owned, build
+from flows.services.proceed import Keeping, Progress, proceed
+from flows.store import locks, recover, tick, timers, workers
+from flows.store.claim import Claimed
+from flows.store.load import load, running
+from flows.store.move import move
+from flows.store.sql import committing
+
+logger = logging.getLogger("outlast.sweeps")
+
+#: Seconds after its timeout until an attempt that its worker could not interrupt is ended from outside.
+TIMEOUT_GRACE = 2.0
+
+
+def run_tick(using: str, min_age: float = 0.0) -> tick.Look | None:
+    """One look, then whatever it found. Two at once are harmless; with `min_age`, None if somebody ticked less than that many seconds ago."""
+    found = tick.look(TIMEOUT_GRACE, min_age, using)
+    if found is None:
+        return None
+    if found.due:
+        fire_timers(using)
+    if found.soon is not None:
+        look_soon(found.soon)
+    if found.expired:
+        bury(using)
+    if found.expired or found.lost:
+        put_back_lost(using)
+    if found.overdue:
+        time_out(using)
+    if found.ready:
+        dispatch_ready(using)
+    return found
+
+
+def fire_timers(using: str) -> int:
+    """Fire all timers that are due, in batches; how many workflows were told."""
+    told = 0
+    while True:
+        with committing("fire timers", using):
+            due = timers.lock_due(conf.SWEEP_BATCH, using)
+            rows = timers.fire(due, conf.PRIORITY_SECONDS, using) if due else []
+            after_commit(hints_for([row[:4] for row in rows if row[4] == "waiting"]), using)
+        told += len(rows)
+        if len(due) < conf.SWEEP_BATCH:
+            return told
+
+
+def bury(using: str, proven: UUID | None = None) -> list[UUID]:
+    """Make workers dead whose lease is over (and the one proven gone); their ids. Dead is final."""
+    buried = workers.bury(using, proven)
+    for worker, name in buried:
+        logger.warning("worker %s (%s) is dead; its work is put back", name, worker)
+    return [worker for worker, _ in buried]
+
+
+def put_back(ids: Iterable[UUID], using: str, *, proven_pid: int | None = None) -> int:
+    """Make lost workflows ready again. Each is locked first and looked at anew, so an owner that is alive after all keeps its work."""
+    count = 0
+    for row_id in ids:
+        with committing("put back", using):
+            if not locks.free_workflows([row_id], using):
+                continue
+            owned = _in_place_of_owner(row_id, using)
+            if owned is None or not (owned.pid == proven_pid or recover.owner_gone(row_id, using)):
+                continue
+            if move(arrows.put_back(owned), using) is None:
+                continue
+            count += 1
+            after_commit(hints_for([(row_id, owned.row.queue, owned.row.flow_name, owned.row.node)]), using)
+    return count
+
+
+def put_back_children(worker: UUID, pids: Sequence[int], using: str) -> int:
+    """Put back what ran in child processes that are gone; their parent says so."""
+    return sum(put_back(recover.of_children(worker, [pid], using), using, proven_pid=pid) for pid in pids)
+
+
+def put_back_lost(using: str) -> int:
+    """Put back everything that runs under a worker which is not alive."""
+    return put_back(recover.lost(conf.SWEEP_BATCH, using), using)
+
+
+def time_out(using: str, grace: float = TIMEOUT_GRACE) -> int:
+    """End attempts whose timeout has passed, in their owner's place; the engine decides between retry, route and a person."""
+    count = 0
+    ending = arrows.Ending(AttemptOutcome.TIMED_OUT, code=timeout_failure().code, error_class="ActivityTimeout")
+    for row_id in recover.overdue(conf.SWEEP_BATCH, grace, using):
+        with committing("time out", using):
+            if not locks.free_workflows([row_id], using):
+                continue
+            if row_id not in recover.overdue(conf.SWEEP_BATCH, grace, using):
+                continue
+            owned = _in_place_of_owner(row_id, using)
+            if owned is None:
+                continue
+            progress = proceed(owned, Failed(timeout_failure()), Keeping(lambda queue, placement: False), ending)
+            count += progress is Progress.LEFT
+    return count
+
+
+def dispatch_ready(using: str) -> int:
+    """Hint at ready rows that no turn has taken yet: at most as many messages as there are slots. How many."""
+    free = tick.slots(using)
+    sent = 0
+    for queue in tick.ready_queues(using):
+        limit = max(1, free.get(queue, 1))
+        hints = hints_for(tick.ready(queue, limit * PER_MESSAGE, using))[:limit]
+        publish(hints)
+        sent += len(hints)
+    return sent
+
+
+def _in_place_of_owner(row_id: UUID, using: str) -> Owned | None:
+    found = running(row_id, using)
+    if found is None:
+        return None
+    row, worker, pid = found
+    return build(Claimed(*row), load([row_id], using)[row_id], worker, pid, using)

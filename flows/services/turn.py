@@ -1,0 +1,142 @@
+"""A turn: claim, run, commit and claim the next, until nothing is ready or the slice is over. One Celery task's worth of progress.
+
+The host (a Celery worker process, or a test) says who owns, how long, and when to stop; nothing here knows Celery.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+from flows.conf import conf
+from flows.core.errors import LostOwnership
+from flows.dispatch import hints_for, publish
+from flows.services import attempt
+from flows.services.attempt import Limits
+from flows.services.owned import Owned, take
+from flows.services.proceed import Keeping, Progress, proceed
+from flows.store.claim import Claimed, begin, claim, release
+
+logger = logging.getLogger("outlast.turn")
+
+#: A claim older than this is checked again before code of it is started: its parent may have given it back.
+STALE_CLAIM_SECONDS = 0.3
+
+
+class Host(Limits, Protocol):
+    """The process that a turn runs in."""
+
+    pid: int
+    flows: Sequence[str]
+    versions: Sequence[int]
+    placements: Sequence[str]
+
+    def worker(self) -> UUID | None:
+        """The incarnation that owns, or None while there is no lease."""
+
+    def stopping(self) -> bool:
+        """Whether the worker was asked to stop: hand work back."""
+
+    def batch(self, queue: str) -> int:
+        """How many workflows to claim at once: more than one only where activities are quick."""
+
+    def took(self, queue: str, seconds: float) -> None:
+        """One workflow's turn took that long (for `batch`)."""
+
+    def holding(self, workflow: UUID | None, unstarted: int) -> None:
+        """This process now works on `workflow` and holds so many claimed ones that have not started."""
+
+    def linger(self, queue: str, seconds: float) -> bool:
+        """Wait up to so long for a hint that work of this queue is ready; False if there was none."""
+
+
+def run_turn(host: Host, queue: str, using: str) -> int:
+    """Work on a queue for one slice; how many workflows were worked on."""
+    ends = time.monotonic() + conf.SLICE_SECONDS
+    count = 0
+    while not host.stopping():
+        worker = host.worker()
+        if worker is None or not host.owns():
+            break
+        limit = host.batch(queue)
+        rows = claim(
+            queue=queue,
+            limit=limit,
+            worker=worker,
+            pid=host.pid,
+            flows=host.flows,
+            versions=host.versions,
+            placements=host.placements,
+            using=using,
+        )
+        if rows:
+            count += _work_through(host, take(rows, worker, host.pid, using), queue, ends)
+        left = ends - time.monotonic()
+        if left <= 0:
+            if len(rows) == limit:
+                publish(hints_for([(rows[-1].id, queue, rows[-1].flow_name, rows[-1].node)]))
+            break
+        if not rows and not host.linger(queue, min(left, conf.LINGER_SECONDS)):
+            break
+    return count
+
+
+def _work_through(host: Host, batch: list[Owned], queue: str, ends: float) -> int:
+    """Work on claimed workflows one after another; what has not started when time is up goes back."""
+    claimed_at = time.monotonic()
+    count = 0
+    try:
+        while batch:
+            owned = batch.pop(0)
+            started = time.monotonic()
+            if started - claimed_at > STALE_CLAIM_SECONDS and not _begin(owned):
+                continue
+            host.holding(owned.row.id, len(batch))
+            work(host, owned, queue, ends)
+            count += 1
+            host.took(queue, time.monotonic() - started)
+            if batch and (host.stopping() or time.monotonic() >= ends or not host.owns()):
+                break
+    finally:
+        host.holding(None, 0)
+        if batch:
+            give_back([owned.row for owned in batch], batch[0].worker, batch[0].using)
+    return count
+
+
+def work(host: Host, owned: Owned, queue: str, ends: float) -> Progress:
+    """Carry one workflow on until it leaves this turn."""
+
+    def may_continue(next_queue: str, placement: str) -> bool:
+        offered = not placement or placement in host.placements
+        return next_queue == queue and offered and time.monotonic() < ends and not host.stopping() and host.owns()
+
+    keeping = Keeping(may_continue)
+    try:
+        progress = proceed(owned, owned.opening, keeping)
+        taken_over = not owned.row.fresh
+        while progress is Progress.RUN:
+            if not host.owns():
+                logger.warning("lease lost before %s was started; the work is put back by the sweep", owned.label)
+                return Progress.LOST
+            trigger, ending = attempt.run(owned, host, taken_over=taken_over)
+            taken_over = False
+            progress = proceed(owned, trigger, keeping, ending)
+            if progress is Progress.LOST and attempt.keep_late(owned, ending):
+                logger.warning("late result of %s in workflow %s is kept as evidence", owned.label, owned.row.id)
+    except LostOwnership as error:
+        logger.warning("%s", error)
+        return Progress.LOST
+    return progress
+
+
+def give_back(rows: Sequence[Claimed], worker: UUID, using: str) -> None:
+    """Give claimed workflows back that have not started, and hint at them."""
+    publish(hints_for(release([(row.id, row.version, None) for row in rows], worker, using)))
+
+
+def _begin(owned: Owned) -> bool:
+    return begin(owned.row.id, owned.row.version, owned.worker, owned.using)

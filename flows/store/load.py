@@ -1,0 +1,95 @@
+"""Reading a workflow's state with a fresh snapshot, after the claim (or the lock) has been taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from flows.store.sql import loads, run
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the engine needs beside the claimed row.
+
+    `activities`: (node, step, newest visit, done visit, result). `waits`: (node, newest visit, result).
+    `open_wait`: (id, node, kind, visit, evidence, due, reason) or None.
+    """
+
+    id: UUID
+    version: int
+    wake_seq: int
+    pause_requested: bool
+    intent_version: int
+    intent_status: str
+    activities: list[tuple[str, str, int, int | None, Any]]
+    waits: list[tuple[str, int, Any]]
+    open_wait: tuple[int, str, str, int, Any, bool, str] | None
+    deadline_passed: bool
+    now: datetime
+
+
+LOAD = """
+SELECT w.id, w.version, w.wake_seq, w.pause_requested_at IS NOT NULL, i.version, i.status,
+    (SELECT json_agg(json_build_array(x.node, x.step, x.visit, x.done_visit, x.result)) FROM (
+        SELECT DISTINCT ON (a.node, a.step) a.node, a.step, max(a.visit) OVER (PARTITION BY a.node, a.step) AS visit,
+            CASE WHEN a.status = 'done' THEN a.visit END AS done_visit, CASE WHEN a.status = 'done' THEN a.result END AS result
+        FROM outlast_activity a WHERE a.workflow_id = w.id
+        ORDER BY a.node, a.step, (a.status = 'done') DESC, a.visit DESC) x),
+    (SELECT json_agg(json_build_array(x.node, x.visit, x.result)) FROM (
+        SELECT DISTINCT ON (o.node) o.node, max(o.visit) OVER (PARTITION BY o.node) AS visit, o.result
+        FROM outlast_wait o WHERE o.workflow_id = w.id AND o.visit > 0
+        ORDER BY o.node, (o.result IS NOT NULL) DESC, o.visit DESC) x),
+    (SELECT json_build_array(o.id, o.node, o.kind, o.visit, o.evidence, o.due_since IS NOT NULL, o.reason)
+     FROM outlast_wait o WHERE o.workflow_id = w.id AND o.status = 'open' LIMIT 1),
+    EXISTS (SELECT FROM outlast_timer t WHERE t.workflow_id = w.id AND t.kind = 'workflow_deadline' AND t.status = 'fired'),
+    flows_now()
+FROM outlast_workflow w JOIN outlast_intent i ON i.id = w.intent_id
+WHERE w.id = ANY (%(ids)s::uuid[])
+"""
+
+
+def load(ids: Sequence[UUID], using: str) -> dict[UUID, Loaded]:
+    """The recorded state of these workflows."""
+    found: dict[UUID, Loaded] = {}
+    for row in run("load", LOAD, {"ids": list(ids)}, using):
+        activities = [(a[0], a[1], a[2], a[3], a[4]) for a in _parsed(row[6]) or []]
+        waits = [(w[0], w[1], w[2]) for w in _parsed(row[7]) or []]
+        wait = _parsed(row[8])
+        found[row[0]] = Loaded(
+            row[0],
+            row[1],
+            row[2],
+            row[3],
+            row[4],
+            row[5],
+            activities,
+            waits,
+            tuple(wait) if wait else None,
+            row[9],
+            row[10],
+        )
+    return found
+
+
+def _parsed(value: Any) -> Any:
+    return loads(value) if value is not None else None
+
+
+OWNER = """
+SELECT w.id, w.flow_name, w.flow_version, w.fingerprint, w.key, w.input, w.intent_id, w.intent_version, w.user_id, w.user_label,
+    w.node, w.version, w.epoch, w.wake_seq, w.activity_seq, w.active_seq, w.queue, w.priority, w.policy_version, w.checkpoint, w.error_code,
+    flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s, w.worker_id, w.worker_pid
+FROM outlast_workflow w
+LEFT JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
+WHERE w.id = %(id)s::uuid AND w.status = 'running'
+"""
+
+
+def running(workflow_id: UUID, using: str) -> tuple[tuple[Any, ...], UUID, int] | None:
+    """A running workflow as a claim would have returned it, with its owner; for sweeps that act in the owner's place."""
+    rows = run("read running", OWNER, {"id": workflow_id}, using)
+    return (rows[0][:-2], rows[0][-2], rows[0][-1]) if rows else None

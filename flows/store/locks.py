@@ -1,0 +1,57 @@
+"""The one lock order, and the locks that are taken before acting in a new statement.
+
+    channel (advisory: event type + key) → intent → workflow → wait, timer → activity → operation, commitment, approval request → event
+
+Whoever needs two of them takes them from left to right. Several rows of one kind are taken in id order, or with SKIP LOCKED.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from flows.store.sql import run
+
+#: Namespace of our advisory locks ("outl" as a number), so that they do not meet a host application's.
+NAMESPACE = 0x6F75746C
+
+CHANNEL = "SELECT pg_advisory_xact_lock(%(key)s::bigint)"
+
+
+def channel(event_type: str, key: str, using: str) -> None:
+    """Serialise arrivals and waits of one channel until the end of the transaction."""
+    run("lock channel", CHANNEL, {"key": channel_number(event_type, key)}, using)
+
+
+def channel_number(event_type: str, key: str) -> int:
+    """The advisory lock number of a channel; two channels may share one, which only makes them wait for each other."""
+    name = f"{NAMESPACE}\x1f{event_type}\x1f{key}".encode()
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big", signed=True)
+
+
+INTENT = "SELECT version, status FROM outlast_intent WHERE id = %(id)s::uuid FOR UPDATE"
+INTENT_SHARED = "SELECT version, status FROM outlast_intent WHERE id = %(id)s::uuid FOR SHARE"
+
+
+def intent(intent_id: UUID, using: str, *, shared: bool = False) -> tuple[int, str] | None:
+    """Lock an intent; (version, status), or None if there is none."""
+    rows = run("lock intent", INTENT_SHARED if shared else INTENT, {"id": intent_id}, using)
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+WORKFLOWS = "SELECT id FROM outlast_workflow WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE"
+
+
+def workflows(ids: Sequence[Any], using: str) -> list[UUID]:
+    """Lock workflows in id order; the ids that exist."""
+    return [row[0] for row in run("lock workflows", WORKFLOWS, {"ids": list(ids)}, using)]
+
+
+WORKFLOWS_FREE = "SELECT id FROM outlast_workflow WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED"
+
+
+def free_workflows(ids: Sequence[Any], using: str) -> list[UUID]:
+    """Lock those workflows that nobody holds; a caller's long transaction blocks no sweep."""
+    return [row[0] for row in run("lock free workflows", WORKFLOWS_FREE, {"ids": list(ids)}, using)]

@@ -1,0 +1,88 @@
+"""How a guarded statement is run, and the one seam that numbers the commits.
+
+Statements go through a plain psycopg cursor on Django's own connection, so they take part in the caller's transaction and can be
+prepared on the server. Every write that commits passes `commit_point`, before and after: a test can stop the process at each of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from flows.conf import conf
+from flows.core.errors import HalfMove
+
+#: Called with ("before" | "after", name of the statement) at every commit; None in production.
+seam: Callable[[str, str], None] | None = None
+
+HALF_MOVE_STATE = "OL001"
+
+
+def run(name: str, statement: str, params: Mapping[str, Any], using: str) -> list[tuple[Any, ...]]:
+    """Run one statement and return its rows. Outside a transaction it is one commit, numbered by the seam.
+
+    Raises:
+        HalfMove: the statement moved one row and missed its partner; nothing was written.
+    """
+    connection = connections[using]
+    commits = seam is not None and not connection.in_atomic_block
+    if commits:
+        assert seam is not None
+        seam("before", name)
+    rows = _execute(connection, statement, params)
+    if commits:
+        assert seam is not None
+        seam("after", name)
+    return rows
+
+
+def _execute(connection: BaseDatabaseWrapper, statement: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    connection.ensure_connection()
+    connection.validate_no_broken_transaction()
+    raw: psycopg.Connection[Any] = connection.connection
+    if raw.prepare_threshold is None and may_prepare(connection):
+        raw.prepare_threshold = 2
+    with connection.wrap_database_errors:
+        try:
+            cursor = psycopg.Cursor(raw).execute(statement, params)
+        except psycopg.Error as error:
+            if error.sqlstate == HALF_MOVE_STATE:
+                raise HalfMove(str(error)) from error
+            raise
+        return cursor.fetchall() if cursor.description else []
+
+
+def may_prepare(connection: BaseDatabaseWrapper) -> bool:
+    """Whether statements may be prepared on the server: not behind a transaction pooler."""
+    wanted = conf.PREPARED_STATEMENTS
+    if wanted is None:
+        return not connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS", False)
+    return bool(wanted)
+
+
+@contextmanager
+def committing(name: str, using: str) -> Iterator[None]:
+    """A short transaction that locks first and acts in new statements; one numbered commit unless it is nested."""
+    nested = connections[using].in_atomic_block
+    with transaction.atomic(using=using):
+        yield
+        if seam is not None and not nested:
+            seam("before", name)
+    if seam is not None and not nested:
+        seam("after", name)
+
+
+def loads(value: Any) -> Any:
+    """A jsonb column as Django's connection hands it out (text), parsed."""
+    return json.loads(value) if isinstance(value, str | bytes) else value
+
+
+def dumps(value: Any) -> str:
+    """Small JSON of our own making (notes, evidence)."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

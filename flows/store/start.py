@@ -1,0 +1,101 @@
+"""The start arrow: one statement for any number of workflows of one flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from flows.store.sql import run
+
+
+@dataclass(frozen=True, slots=True)
+class NewWorkflow:
+    """One workflow to start; `input` is encoded JSON."""
+
+    id: UUID
+    intent_id: UUID
+    key: str | None
+    input: str
+    digest: str
+    goal: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRow:
+    """What is there after the start: the new row, or the one that had the key already."""
+
+    id: UUID
+    key: str | None
+    intent_id: UUID
+    digest: str
+    status: str
+    outcome: str
+    created: bool
+
+
+START = """
+WITH given AS (
+    SELECT * FROM unnest(
+        %(ids)s::uuid[], %(intents)s::uuid[], %(keys)s::text[], %(inputs)s::text[], %(digests)s::text[], %(goals)s::text[],
+        %(subjects)s::text[]
+    ) AS g(id, intent_id, key, input, digest, goal, subject)
+), started AS (
+    INSERT INTO outlast_workflow (
+        id, flow_name, flow_version, fingerprint, key, input, input_digest, subject, intent_id, intent_version, user_id, user_label,
+        node, status, outcome, version, epoch, wake_seq, activity_seq, active_seq, attempts, release, policy_version,
+        queue, placement, priority, rank, deadline_at, created_at, updated_at
+    )
+    SELECT id, %(flow)s, %(flow_version)s::int, %(fingerprint)s, key, input::jsonb, digest, subject, intent_id,
+        %(intent_version)s::int, %(user)s, %(user_label)s, %(node)s, 'runnable', '', 1, 0, 0,
+        CASE WHEN %(opens)s::bool THEN 1 ELSE 0 END, CASE WHEN %(opens)s::bool THEN 1 END, 0, %(release)s, %(policy)s,
+        %(queue)s, %(placement)s, %(priority)s::smallint,
+        flows_now() - %(priority)s::int * %(priority_seconds)s::int * interval '1 second',
+        flows_now() + %(deadline)s::interval, flows_now(), flows_now()
+    FROM given ORDER BY key NULLS LAST, id
+    ON CONFLICT (flow_name, key) WHERE key IS NOT NULL DO UPDATE SET key = EXCLUDED.key
+    RETURNING id, key, intent_id, input_digest, status, outcome, deadline_at, (xmax = 0) AS created
+), intent AS (
+    INSERT INTO outlast_intent (id, goal, version, status, user_id, user_label, created_at, updated_at)
+    SELECT g.intent_id, g.goal, 1, 'active', %(user)s, %(user_label)s, flows_now(), flows_now()
+    FROM started s JOIN given g USING (id) WHERE s.created AND %(own_intent)s::bool
+), activity AS (
+    INSERT INTO outlast_activity (workflow_id, seq, node, step, visit, status, attempt, fence, failures, lost, timeout_s, opened_at)
+    SELECT id, 1, %(node)s, %(step)s, 1, 'scheduled', 0, 0, 0, 0, %(timeout)s::float8, flows_now()
+    FROM started WHERE created AND %(opens)s::bool
+), timer AS (
+    INSERT INTO outlast_timer (workflow_id, kind, due_at, epoch, intent_version, policy_version, status)
+    SELECT id, 'workflow_deadline', deadline_at, 0, %(intent_version)s::int, %(policy)s, 'pending'
+    FROM started WHERE created AND deadline_at IS NOT NULL
+), logged AS (
+    INSERT INTO outlast_transition (
+        workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
+        policy_version, activity_seq, at
+    )
+    SELECT id, 1, '', 'runnable', '', %(node)s, '', 0, 'start', %(user_label)s, %(intent_version)s::int, %(policy)s,
+        CASE WHEN %(opens)s::bool THEN 1 END, flows_now()
+    FROM started WHERE created
+)
+SELECT id, key, intent_id, input_digest, status, outcome, created FROM started
+"""
+
+
+def start(new: Sequence[NewWorkflow], common: dict[str, Any], using: str) -> list[StartedRow]:
+    """Start workflows that share all but identity and input. A row that had the key already comes back with `created` False.
+
+    `common` holds flow, flow_version, fingerprint, node, step, opens (the first node is an activity), timeout, queue, placement,
+    priority, priority_seconds, deadline (interval or None), intent_version, own_intent, user, user_label, release, policy.
+    """
+    params = {
+        **common,
+        "ids": [w.id for w in new],
+        "intents": [w.intent_id for w in new],
+        "keys": [w.key for w in new],
+        "inputs": [w.input for w in new],
+        "digests": [w.digest for w in new],
+        "goals": [w.goal for w in new],
+        "subjects": [w.subject for w in new],
+    }
+    return [StartedRow(*row) for row in run("start", START, params, using)]

@@ -1,0 +1,72 @@
+"""One statement that looks at everything the clock cares about, so that an idle second costs one statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from flows.store.sql import run
+
+LOOK = """
+UPDATE outlast_tick SET ticked_at = statement_timestamp()
+WHERE id = 1 AND ticked_at <= statement_timestamp() - %(min_age)s::float8 * interval '1 second'
+RETURNING
+    EXISTS (SELECT FROM outlast_timer WHERE status = 'pending' AND due_at <= flows_now()),
+    (SELECT extract(epoch FROM min(due_at) - flows_now())::float8 FROM outlast_timer
+     WHERE status = 'pending' AND due_at > flows_now() AND due_at <= flows_now() + interval '1.2 seconds'),
+    EXISTS (SELECT FROM outlast_worker WHERE status = 'alive' AND lease_until <= statement_timestamp()),
+    EXISTS (SELECT FROM outlast_workflow w LEFT JOIN outlast_worker k ON k.id = w.worker_id
+            WHERE w.status = 'running' AND (k.id IS NULL OR k.status <> 'alive')),
+    EXISTS (SELECT FROM outlast_workflow w JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
+            WHERE w.status = 'running' AND a.timeout_at + %(grace)s::float8 * interval '1 second' <= flows_now()),
+    EXISTS (SELECT FROM outlast_workflow WHERE status = 'runnable' AND updated_at < flows_now() - interval '0.7 seconds'),
+    EXISTS (SELECT FROM outlast_notice WHERE sent_at IS NULL AND gave_up_at IS NULL)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What there is to do: due timers, seconds to the next one soon, expired leases, lost work, overdue attempts, idle ready rows,
+    notices."""
+
+    due: bool
+    soon: float | None
+    expired: bool
+    lost: bool
+    overdue: bool
+    ready: bool
+    notices: bool
+
+
+def look(grace: float, min_age: float, using: str) -> Look | None:
+    """Mark the tick and say what there is to do; None if the last tick is younger than `min_age` seconds."""
+    rows = run("tick", LOOK, {"grace": grace, "min_age": min_age}, using)
+    return Look(*rows[0]) if rows else None
+
+
+READY = """
+SELECT w.id, w.queue, w.flow_name, w.node FROM outlast_workflow w
+WHERE w.status = 'runnable' AND w.queue = %(queue)s ORDER BY w.rank LIMIT %(limit)s::int
+"""
+
+SLOTS = """
+SELECT q.queue, sum(k.concurrency)::int FROM outlast_worker k CROSS JOIN LATERAL unnest(k.queues) AS q(queue)
+WHERE k.status = 'alive' AND k.lease_until > statement_timestamp() GROUP BY q.queue
+"""
+
+QUEUES = "SELECT DISTINCT queue FROM outlast_workflow WHERE status = 'runnable'"
+
+
+def slots(using: str) -> dict[str, int]:
+    """How many turns the live workers of each queue can run at once."""
+    return {row[0]: row[1] for row in run("slots", SLOTS, {}, using)}
+
+
+def ready_queues(using: str) -> list[str]:
+    """Queues that have ready workflows."""
+    return [row[0] for row in run("ready queues", QUEUES, {}, using)]
+
+
+def ready(queue: str, limit: int, using: str) -> list[tuple[UUID, str, str, str]]:
+    """Ready workflows of a queue in the order of the claim, for the dispatch sweep's hints."""
+    return [(row[0], row[1], row[2], row[3]) for row in run("ready", READY, {"queue": queue, "limit": limit}, using)]

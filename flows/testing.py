@@ -1,0 +1,155 @@
+"""A kit for tests: a worker inside the test's own process, and a clock that can be moved.
+
+with movable_clock() as clock, local_worker() as worker:
+    run = MyFlow.start({...})
+    worker.run()                    # until nothing is ready
+    clock.move(hours=3)
+    worker.tick(); worker.run()
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from uuid import UUID
+
+from flows import registry
+from flows.conf import conf
+from flows.core.ids import new_id
+from flows.services import sweeps
+from flows.services.turn import run_turn
+from flows.store import workers
+from flows.store.sql import run
+from flows.store.workers import Process
+
+PLAIN_CLOCK = """
+CREATE OR REPLACE FUNCTION flows_now() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT statement_timestamp()'
+"""
+
+MOVABLE_CLOCK = """
+CREATE TABLE IF NOT EXISTS outlast_test_clock (shift interval NOT NULL);
+TRUNCATE outlast_test_clock;
+INSERT INTO outlast_test_clock VALUES (interval '0');
+CREATE OR REPLACE FUNCTION flows_now() RETURNS timestamptz LANGUAGE sql STABLE AS
+    'SELECT statement_timestamp() + (SELECT shift FROM outlast_test_clock)'
+"""
+
+
+class Clock:
+    """Business time of a whole database, real workers included. Leases stay on real time."""
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+
+    def move(self, **span: float) -> None:
+        """Let that much time pass (arguments of `timedelta`)."""
+        run(
+            "move clock",
+            "UPDATE outlast_test_clock SET shift = shift + %(by)s::interval",
+            {"by": timedelta(**span)},
+            self._using,
+        )
+
+
+@contextmanager
+def movable_clock(using: str | None = None) -> Iterator[Clock]:
+    """Make the durable clock movable for this database; the plain one comes back at the end."""
+    alias = using or conf.DATABASE
+    for statement in MOVABLE_CLOCK.split(";"):
+        run("movable clock", statement, {}, alias)
+    try:
+        yield Clock(alias)
+    finally:
+        run("plain clock", PLAIN_CLOCK, {}, alias)
+        run("drop clock", "DROP TABLE outlast_test_clock", {}, alias)
+
+
+class LocalWorker:
+    """A worker in this process; a `Host` for turns, with a row of its own in the record."""
+
+    def __init__(
+        self, using: str, queues: Sequence[str] = ("agents", "cleanup"), placements: Sequence[str] = (), name: str = ""
+    ) -> None:
+        self.using, self.queues, self.placements = using, list(queues), list(placements)
+        known = sorted(registry.known())
+        self.flows, self.versions = [name for name, _ in known], [version for _, version in known]
+        self.pid = os.getpid()
+        self.incarnation: UUID | None = new_id()
+        self.asked_to_stop = False
+        self.batch_size = 1
+        process = Process("test", "", "", self.pid, "")
+        params = {
+            "id": self.incarnation,
+            "name": name or f"local-{self.incarnation}",
+            "region": "",
+            "host_class": "",
+            "placements": self.placements,
+            "queues": self.queues,
+            "definitions": [],
+            "concurrency": 1,
+            "lease": 3600.0,
+        }
+        workers.register(params, process, using)
+
+    def run(self, queues: Sequence[str] | None = None) -> int:
+        """Run turns until no queue has ready work; how many workflows were worked on."""
+        total = 0
+        while True:
+            count = sum(run_turn(self, queue, self.using) for queue in queues or self.queues)
+            total += count
+            if not count:
+                return total
+
+    def tick(self) -> None:
+        """What the clock does each second."""
+        sweeps.run_tick(self.using)
+
+    def stop(self) -> None:
+        """The worker ends; its row says so."""
+        if self.incarnation is not None:
+            workers.stop(self.incarnation, self.using)
+            self.incarnation = None
+
+    # ------------------------------------------------------------------ Host
+
+    def worker(self) -> UUID | None:
+        return self.incarnation
+
+    def owns(self) -> bool:
+        return self.incarnation is not None
+
+    def stopping(self) -> bool:
+        return self.asked_to_stop
+
+    def batch(self, queue: str) -> int:
+        return self.batch_size
+
+    def took(self, queue: str, seconds: float) -> None: ...
+
+    def holding(self, workflow: UUID | None, unstarted: int) -> None: ...
+
+    def linger(self, queue: str, seconds: float) -> bool:
+        return False
+
+    @contextmanager
+    def limit(self, seconds: float) -> Iterator[None]:
+        yield
+
+    def extend(self, seconds: float) -> None: ...
+
+
+@contextmanager
+def local_worker(
+    queues: Sequence[str] = ("agents", "cleanup"), placements: Sequence[str] = (), using: str | None = None
+) -> Iterator[LocalWorker]:
+    """A worker in this process for the length of the block."""
+    worker = LocalWorker(using or conf.DATABASE, queues, placements)
+    try:
+        yield worker
+    finally:
+        worker.stop()
+
+
+__all__ = ["Clock", "LocalWorker", "local_worker", "movable_clock"]

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from flows import (
+    COMPLETE,
+    ESCALATE,
+    FAILED,
+    Activity,
+    Approval,
+    Checkpoint,
+    Deadline,
+    Decision,
+    End,
+    Flow,
+    Gate,
+    Retry,
+    Visits,
+    Wait,
+    minutes,
+)
+from flows.errors import StateConflict, VerificationFailed
+from project.agents.coding.activities import (
+    ci_conclusion,
+    confirm_merge,
+    create_workspace,
+    inspect_repository,
+    merge_branch,
+    merged_as,
+    propose_patch,
+    push_branch,
+    pushed_sha,
+    revalidate_main,
+    revision_exists,
+    run_tests,
+)
+from project.agents.coding.policy import check_value
+
+
+class UpgradeLibrary(Flow):
+    """Upgrade one library of a repository, with tests, CI and a person in between."""
+
+    class Meta:
+        version = 1
+        deadline = Deadline(days=2, then=ESCALATE)
+        checkpoint = Checkpoint(validate=revision_exists)
+
+    inspect = Activity(inspect_repository, timeout=minutes(2), then="workspace")
+    workspace = Activity(create_workspace, timeout=minutes(2), then="propose")
+    propose = Decision(
+        propose_patch,
+        choices={"patch": "test", "give_up": "gave_up"},
+        schema=check_value,
+        timeout=minutes(2),
+        visits=Visits(6, then="gave_up"),
+    )
+    test = Activity(run_tests, timeout=minutes(5), on={VerificationFailed: "propose"}, then="push")
+    push = Activity(push_branch, timeout=minutes(5), retry=Retry(max_attempts=5), then="ci")
+    ci = Wait(
+        "ci.finished",
+        key=pushed_sha,
+        read=ci_conclusion,
+        choices={"success": "ask", "failure": "propose"},
+        deadline=Deadline(hours=2, then=ESCALATE),
+    )
+    ask = Approval(
+        candidate="propose",
+        role="release-manager",
+        expires=Deadline(hours=24, then=ESCALATE),
+        approved="revalidate",
+        changes="propose",
+        denied="gave_up",
+    )
+    revalidate = Activity(revalidate_main, timeout=minutes(2), on={StateConflict: "propose"}, then="merge")
+    merge = Activity(
+        merge_branch,
+        gate=Gate(approved_by="ask"),
+        timeout=minutes(2),
+        retry=Retry(max_attempts=5),
+        on={StateConflict: "propose"},
+        then="confirm",
+    )
+    confirm = Activity(confirm_merge, timeout=minutes(5), then="done")
+    done = End(COMPLETE, result=merged_as)
+    gave_up = End(FAILED)

@@ -1,0 +1,32 @@
+"""What Beat sends: only ticks. They join the host's schedule by Celery's own signal, so its configuration stays as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery.signals import import_modules
+
+from tasks.queues import CONTROL, celery_queue
+
+#: Every second; a tick that waited longer than its period times five is dropped, the next one does all that is due.
+TICK_SECONDS = 1.0
+
+
+def entries() -> dict[str, dict[str, Any]]:
+    """Our part of the Beat schedule."""
+    return {
+        "outlast-tick": {
+            "task": "outlast.tick",
+            "schedule": TICK_SECONDS,
+            "options": {"queue": celery_queue(CONTROL), "expires": 5 * TICK_SECONDS},
+        },
+    }
+
+
+def connect() -> None:
+    """Add our entries to whatever Celery app loads this project."""
+    import_modules.connect(_join, dispatch_uid="outlast-beat", weak=False)
+
+
+def _join(sender: Any, **_: object) -> None:
+    sender.conf.beat_schedule = {**entries(), **(sender.conf.beat_schedule or {})}

@@ -1,0 +1,99 @@
+"""The process that turns run in: a prefork child, or the worker itself under threads and solo."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from uuid import UUID
+
+from flows.conf import conf
+from flows.core.errors import ActivityTimeout
+from tasks import linger
+from tasks.shared import Shared, boottime
+
+#: A turn that takes longer than this on average is claimed one at a time.
+QUICK_SECONDS = 0.02
+
+
+class WorkerHost:
+    """Implements `flows.services.turn.Host` for one process (or thread) of a worker.
+
+    The attempt's timeout interrupts the main thread of a prefork child by SIGALRM; its parent kills the child if that does not help.
+    Under threads nothing can interrupt Python code: the timeout sweep then fences the attempt, and its result comes too late.
+    """
+
+    def __init__(
+        self, shared: Shared, definitions: Sequence[tuple[str, int]], placements: Sequence[str], *, lingers: bool
+    ) -> None:
+        self._shared = shared
+        self._slot: int | None = None
+        self._average: dict[str, float] = {}
+        self._current: tuple[UUID | None, int] = (None, 0)
+        self._lingers = lingers
+        self.pid = os.getpid()
+        self.flows = [name for name, _ in definitions]
+        self.versions = [version for _, version in definitions]
+        self.placements = list(placements)
+
+    def worker(self) -> UUID | None:
+        return self._shared.head()[0]
+
+    def owns(self) -> bool:
+        incarnation, until, _ = self._shared.head()
+        return incarnation is not None and boottime() < until
+
+    def stopping(self) -> bool:
+        return self._shared.head()[2]
+
+    def batch(self, queue: str) -> int:
+        return int(conf.CLAIM_BATCH) if self._average.get(queue, 1.0) < QUICK_SECONDS else 1
+
+    def took(self, queue: str, seconds: float) -> None:
+        self._average[queue] = 0.7 * self._average.get(queue, seconds) + 0.3 * seconds
+
+    def holding(self, workflow: UUID | None, unstarted: int) -> None:
+        self._current = (workflow, unstarted)
+        if unstarted or workflow is None:
+            self._write(0.0, 0.0)
+
+    def linger(self, queue: str, seconds: float) -> bool:
+        return self._lingers and seconds > 0 and not self.stopping() and linger.wait(queue, seconds)
+
+    @contextmanager
+    def limit(self, seconds: float) -> Iterator[None]:
+        now = boottime()
+        self._write(now, now + seconds)
+        if threading.current_thread() is not threading.main_thread():
+            try:
+                yield
+            finally:
+                self._write(0.0, 0.0)
+            return
+        previous = signal.signal(signal.SIGALRM, _interrupt)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, previous)
+            self._write(0.0, 0.0)
+
+    def extend(self, seconds: float) -> None:
+        now = boottime()
+        self._write(now, now + seconds)
+        if threading.current_thread() is threading.main_thread():
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def _write(self, started: float, deadline: float) -> None:
+        if self._slot is None:
+            self._slot = self._shared.take_slot()
+        workflow, unstarted = self._current
+        self._shared.write(self._slot, started, deadline, unstarted, workflow)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise ActivityTimeout("the attempt ran longer than its node's timeout")

@@ -1,0 +1,205 @@
+"""The lease keeper: one thread in a worker's parent process that holds the lease, watches the children, and keeps the clock from starving.
+
+every 0.2 s   children gone → their work put back; attempts far over time → child killed; claims hoarded behind a long activity → given back
+every 3 s     renew the lease (one statement, however many attempts run); lost → a new incarnation
+last tick over 2 s old → tick here
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import Error, connections
+
+from flows.conf import conf
+from flows.core.ids import new_id
+from flows.dispatch import hints_for, publish
+from flows.services import sweeps
+from flows.store import workers
+from flows.store.claim import release
+from flows.store.recover import unstarted_of_child
+from tasks import processes
+from tasks.shared import Shared, Slot, boottime
+
+logger = logging.getLogger("outlast.worker")
+
+WATCH_SECONDS = 0.2
+#: Seconds over its timeout after which a child that did not interrupt its attempt is killed.
+KILL_GRACE_SECONDS = 1.0
+#: Seconds that an activity may run before claimed workflows behind it go to somebody else.
+HOARD_SECONDS = 1.0
+TICK_OLD_SECONDS = 2.0
+
+
+class NameTaken(Exception):
+    """A live worker has this name; two of one name cannot tell whose work is whose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What this worker offers: its name, queues, definitions, placements and slots."""
+
+    name: str
+    queues: Sequence[str]
+    definitions: Sequence[tuple[str, int]]
+    placements: Sequence[str]
+    concurrency: int
+    region: str = ""
+    host_class: str = ""
+
+
+class Keeper:
+    """Keeps one worker's lease. `forked`: its children are processes of their own, which may be watched and killed."""
+
+    def __init__(self, offer: Offer, shared: Shared, *, forked: bool, using: str) -> None:
+        self.offer, self.shared, self.forked, self.using = offer, shared, forked, using
+        self.incarnation: UUID | None = None
+        self._process = processes.this_process()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._renew_at = 0.0
+
+    @property
+    def lease(self) -> float:
+        """Seconds of the lease; longer where activities share this process and may starve the thread."""
+        return float(conf.LEASE_SECONDS) * (1 if self.forked else 2)
+
+    def register(self) -> UUID:
+        """Begin a new incarnation.
+
+        Raises:
+            NameTaken: a live worker has the name, and it is not proven that its process is gone.
+        """
+        self._bury_predecessor()
+        incarnation, asked = new_id(), boottime()
+        params = {
+            "id": incarnation,
+            "name": self.offer.name,
+            "region": self.offer.region,
+            "host_class": self.offer.host_class,
+            "placements": list(self.offer.placements),
+            "queues": list(self.offer.queues),
+            "definitions": [f"{name}@{version}" for name, version in self.offer.definitions],
+            "concurrency": self.offer.concurrency,
+            "lease": self.lease,
+        }
+        if not workers.register(params, self._process, self.using):
+            raise NameTaken(
+                f"A worker named {self.offer.name!r} is alive. Give this one another name (celery worker -n NAME@%h), or wait "
+                f"up to {self.lease:.0f} s for the lease of a process that ended on another host."
+            )
+        self.incarnation = incarnation
+        self._renew_at = boottime() + float(conf.LEASE_RENEW_SECONDS)
+        self.shared.set_head(incarnation, asked + self.lease)
+        logger.info("worker %s registered as %s", self.offer.name, incarnation)
+        return incarnation
+
+    def _bury_predecessor(self) -> None:
+        """A row of this name whose process is proven gone loses its lease now, and its work is put back at once."""
+        found = workers.alive_named(self.offer.name, self.using)
+        proven = found[0] if found and processes.is_gone(found[1], self._process) else None
+        if sweeps.bury(self.using, proven):
+            sweeps.put_back_lost(self.using)
+
+    def start(self) -> None:
+        """Start the thread (after the pool has forked)."""
+        self._thread = threading.Thread(target=self._run, name="outlast-keeper", daemon=True)
+        self._thread.start()
+
+    def stopping(self) -> None:
+        """The worker was asked to stop: turns hand their work back at the next step."""
+        incarnation, until, _ = self.shared.head()
+        self.shared.set_head(incarnation, until, stopping=True)
+
+    def stop(self) -> None:
+        """End the incarnation and put back whatever it still owns."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+        incarnation, self.incarnation = self.incarnation, None
+        self.shared.set_head(None, 0.0, stopping=True)
+        if incarnation is not None:
+            with contextlib.suppress(Error):
+                workers.stop(incarnation, self.using)
+                sweeps.put_back_lost(self.using)
+        connections[self.using].close()
+
+    def _run(self) -> None:
+        failing = False
+        while not self._stop.wait(WATCH_SECONDS):
+            try:
+                self.watch()
+                self.renew_if_due()
+                failing = False
+            except Error as error:
+                if not failing:
+                    logger.error("the lease cannot be kept: %s; this worker stops owning work when it runs out", error)
+                failing = True
+                connections[self.using].close()
+            except NameTaken as error:
+                logger.error("%s", error)
+            except Exception:
+                logger.exception("the lease keeper goes on after an unexpected error")
+
+    def renew_if_due(self) -> None:
+        """Renew, or begin anew when the lease is lost; tick if nobody did for a while."""
+        if boottime() < self._renew_at:
+            return
+        self._renew_at = boottime() + float(conf.LEASE_RENEW_SECONDS)
+        if self.incarnation is None:
+            self.register()
+            return
+        asked = boottime()
+        age = workers.renew(self.incarnation, self.lease, self.using)
+        if age is None:
+            logger.error(
+                "the lease of %s is lost; a new incarnation begins and its old work is put back", self.incarnation
+            )
+            self.incarnation = None
+            self.shared.set_head(None, 0.0, stopping=self.shared.head()[2])
+            self.register()
+            return
+        self.shared.set_head(self.incarnation, asked + self.lease, stopping=self.shared.head()[2])
+        if age > TICK_OLD_SECONDS:
+            sweeps.run_tick(self.using, min_age=TICK_OLD_SECONDS)
+
+    def watch(self) -> None:
+        """Look at the children's slots: local, no statement unless something is wrong."""
+        if not self.forked:
+            return
+        now = boottime()
+        for slot in self.shared.slots():
+            if not processes.exists(slot.pid):
+                self._child_gone(slot)
+            elif slot.deadline and now > slot.deadline + KILL_GRACE_SECONDS:
+                logger.error("child %s did not stop at its timeout; it is killed", slot.pid)
+                self._kill(slot)
+            elif slot.unstarted and slot.started and now > slot.started + HOARD_SECONDS:
+                self._give_back_hoard(slot)
+
+    def _child_gone(self, slot: Slot) -> None:
+        if self.incarnation is not None:
+            count = sweeps.put_back_children(self.incarnation, [slot.pid], self.using)
+            if count:
+                logger.warning("child %s is gone; %s workflow(s) put back", slot.pid, count)
+        self.shared.free(slot.index)
+
+    def _kill(self, slot: Slot) -> None:
+        """The attempt is over its timeout: first end it in the record (as timed out), then the process."""
+        with contextlib.suppress(ProcessLookupError):
+            sweeps.time_out(self.using, grace=0.0)
+            os.kill(slot.pid, signal.SIGKILL)
+
+    def _give_back_hoard(self, slot: Slot) -> None:
+        if self.incarnation is None:
+            return
+        rows = unstarted_of_child(self.incarnation, slot.pid, slot.workflow, self.using)
+        if rows:
+            publish(hints_for(release(rows, self.incarnation, self.using)))

@@ -1,0 +1,102 @@
+"""A worker's life, on Celery's signals: register before the pool forks, keep the lease, hand work back when it stops."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Any
+
+from celery import signals
+from django.db import Error, connections
+
+from flows import registry
+from flows.conf import conf
+from tasks import linger
+from tasks.host import WorkerHost
+from tasks.keeper import Keeper, NameTaken, Offer
+from tasks.queues import own_queues
+from tasks.shared import Shared
+
+logger = logging.getLogger("outlast.worker")
+
+_keeper: Keeper | None = None
+_shared: Shared | None = None
+_hosts: dict[tuple[int, int], WorkerHost] = {}
+
+
+def connect() -> None:
+    """Connect to the signals of any Celery worker in this process."""
+    signals.celeryd_after_setup.connect(_set_up, dispatch_uid="outlast-set-up", weak=False)
+    signals.worker_ready.connect(_ready, dispatch_uid="outlast-ready", weak=False)
+    signals.worker_shutting_down.connect(_stopping, dispatch_uid="outlast-stopping", weak=False)
+    signals.worker_shutdown.connect(_stopped, dispatch_uid="outlast-stopped", weak=False)
+
+
+def host() -> WorkerHost | None:
+    """The host of this process and thread, or None outside a worker."""
+    import threading
+
+    if _shared is None:
+        return None
+    key = (os.getpid(), threading.get_ident())
+    if key not in _hosts:
+        _hosts[key] = WorkerHost(
+            _shared, offered(), _placements(), lingers=float(conf.LINGER_SECONDS) > 0 and linger.available()
+        )
+    return _hosts[key]
+
+
+def offered() -> list[tuple[str, int]]:
+    """The definitions that this process can run."""
+    return sorted(registry.known())
+
+
+def _set_up(sender: str, instance: Any, **_: object) -> None:
+    """Before the pool forks: make the shared page and register. A name that a live worker has refuses to start."""
+    global _keeper, _shared  # noqa: PLW0603 - one worker per process, made once before the fork
+    queues = own_queues(list(instance.app.amqp.queues.consume_from))
+    _shared = Shared()
+    offer = Offer(
+        name=str(sender),
+        queues=queues,
+        definitions=offered(),
+        placements=_placements(),
+        concurrency=int(getattr(instance, "concurrency", 1) or 1),
+        region=os.environ.get("OUTLAST_REGION", conf.REGION),
+        host_class=os.environ.get("OUTLAST_HOST_CLASS", conf.HOST_CLASS),
+    )
+    pool = f"{getattr(instance.pool_cls, '__module__', '')}.{getattr(instance.pool_cls, '__name__', instance.pool_cls)}"
+    _keeper = Keeper(offer, _shared, forked="prefork" in pool, using=conf.DATABASE)
+    try:
+        _keeper.register()
+    except NameTaken as error:
+        sys.stderr.write(f"outlast: {error}\n")
+        raise SystemExit(73) from None
+    except Error as error:
+        logger.error("the database is away (%s); this worker registers when it is back", error)
+    finally:
+        connections[conf.DATABASE].close()
+
+
+def _ready(**_: object) -> None:
+    if _keeper is not None:
+        _keeper.start()
+
+
+def _stopping(**_: object) -> None:
+    if _keeper is not None:
+        _keeper.stopping()
+
+
+def _stopped(**_: object) -> None:
+    if _keeper is not None:
+        _keeper.stop()
+
+
+def _placements() -> list[str]:
+    given = os.environ.get("OUTLAST_PLACEMENTS")
+    named = [name.strip() for name in given.split(",")] if given else list(conf.PLACEMENTS)
+    region = os.environ.get("OUTLAST_REGION", conf.REGION)
+    host_class = os.environ.get("OUTLAST_HOST_CLASS", conf.HOST_CLASS)
+    return [name for name in dict.fromkeys([*named, region, host_class]) if name]

@@ -1,0 +1,100 @@
+"""A page of memory that a worker's processes share: the incarnation and its lease, and what each child is doing.
+
+The parent makes it before it forks. It writes the head; each child writes only its own slot; readers copy. Times are CLOCK_BOOTTIME, which
+goes on while the machine sleeps, so a lease that ran out is seen as run out.
+
+    head   incarnation (16 bytes) · lease until (double) · stopping (byte) · sequence (uint32: odd while the head is being written)
+    slot   pid (int32) · activity started (double) · deadline (double) · claimed, not started (int32) · workflow (16 bytes)
+"""
+
+from __future__ import annotations
+
+import mmap
+import multiprocessing
+import os
+import struct
+import time
+import uuid
+from dataclasses import dataclass
+
+_HEAD = struct.Struct("=I16sdB")
+_SLOT = struct.Struct("=iddi16s")
+_SLOTS = 256
+_FIRST = 64
+_NOBODY = b"\0" * 16
+
+
+def boottime() -> float:
+    """Seconds on a clock that nobody sets and that does not stop."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What one process of the worker is doing. `deadline` 0: no attempt runs."""
+
+    index: int
+    pid: int
+    started: float
+    deadline: float
+    unstarted: int
+    workflow: uuid.UUID | None
+
+
+class Shared:
+    """The page. One per worker; made before the pool forks."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, _FIRST + _SLOT.size * _SLOTS)
+        self._lock = multiprocessing.get_context("fork").Lock()
+        self._sequence = 0
+
+    def set_head(self, incarnation: uuid.UUID | None, lease_until: float, *, stopping: bool = False) -> None:
+        """The parent: who owns, and until when by this host's clock."""
+        raw = incarnation.bytes if incarnation else _NOBODY
+        self._sequence += 1
+        _HEAD.pack_into(self._page, 0, self._sequence * 2 - 1, raw, lease_until, stopping)
+        _HEAD.pack_into(self._page, 0, self._sequence * 2, raw, lease_until, stopping)
+
+    def head(self) -> tuple[uuid.UUID | None, float, bool]:
+        """(incarnation, lease until, stopping), read whole."""
+        while True:
+            before, raw, until, stopping = _HEAD.unpack_from(self._page, 0)
+            again = _HEAD.unpack_from(self._page, 0)
+            if before % 2 == 0 and again == (before, raw, until, stopping):
+                return (None if raw == _NOBODY else uuid.UUID(bytes=raw)), until, bool(stopping)
+
+    def take_slot(self) -> int:
+        """A child: a slot of its own."""
+        held = self._lock.acquire(timeout=1.0)
+        try:
+            free = next(i for i in range(_SLOTS) if not self._read(i).pid)
+            self.write(free)
+            return free
+        finally:
+            if held:
+                self._lock.release()
+
+    def write(
+        self,
+        index: int,
+        started: float = 0.0,
+        deadline: float = 0.0,
+        unstarted: int = 0,
+        workflow: uuid.UUID | None = None,
+    ) -> None:
+        """A child: what it is doing now."""
+        raw = workflow.bytes if workflow else _NOBODY
+        _SLOT.pack_into(self._page, _FIRST + index * _SLOT.size, os.getpid(), started, deadline, unstarted, raw)
+
+    def free(self, index: int) -> None:
+        """The slot's process is gone."""
+        _SLOT.pack_into(self._page, _FIRST + index * _SLOT.size, 0, 0.0, 0.0, 0, _NOBODY)
+
+    def slots(self) -> list[Slot]:
+        """What all processes are doing."""
+        return [slot for slot in map(self._read, range(_SLOTS)) if slot.pid]
+
+    def _read(self, index: int) -> Slot:
+        pid, started, deadline, unstarted, raw = _SLOT.unpack_from(self._page, _FIRST + index * _SLOT.size)
+        return Slot(index, pid, started, deadline, unstarted, None if raw == _NOBODY else uuid.UUID(bytes=raw))

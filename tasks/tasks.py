@@ -1,0 +1,52 @@
+"""The Celery tasks, found by `autodiscover_tasks()`. Each is one call into the durable plane; none of them is ever retried by Celery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from celery import shared_task
+from django.db import InterfaceError, OperationalError, connections
+
+from flows.conf import conf
+from flows.services import notices, sweeps
+from flows.services.turn import run_turn
+from tasks import lifecycle
+
+
+@shared_task(name="outlast.turn", ignore_result=True, acks_late=False)
+def turn(queue: str, ids: list[str] | None = None) -> None:
+    """Work on a queue for one slice. `ids` name what is probably ready; they are for people reading Flower, the claim decides."""
+    host = lifecycle.host()
+    if host is not None:
+        _with_connection(lambda: run_turn(host, queue, conf.DATABASE))
+
+
+@shared_task(name="outlast.tick", ignore_result=True, acks_late=False)
+def tick() -> None:
+    """Look at the clock once: timers, leases, lost and overdue work, ready rows, notices."""
+
+    def look() -> None:
+        found = sweeps.run_tick(conf.DATABASE)
+        if found is not None and found.notices:
+            notices.send_owed(conf.DATABASE)
+
+    _with_connection(look)
+
+
+@shared_task(name="outlast.timers", ignore_result=True, acks_late=False)
+def timers() -> None:
+    """Fire what is due; published for the moment of a timer that is close."""
+    _with_connection(lambda: sweeps.fire_timers(conf.DATABASE))
+
+
+def _with_connection(use: Callable[[], object]) -> None:
+    """Run with a connection that works: one that died since its last use (a restart of PostgreSQL) is replaced once."""
+    connection = connections[conf.DATABASE]
+    fresh = connection.connection is None
+    try:
+        use()
+    except (OperationalError, InterfaceError):
+        connection.close()
+        if fresh:
+            raise
+        use()
