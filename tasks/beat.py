@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery.signals import import_modules
+from celery import current_app
 
 from tasks.queues import CONTROL, celery_queue
 
@@ -24,8 +24,12 @@ def entries() -> dict[str, dict[str, Any]]:
 
 
 def connect() -> None:
-    """Add our entries to whatever Celery app loads this project."""
-    import_modules.connect(_join, dispatch_uid="outlast-beat", weak=False)
+    """Add our entries to the host's Celery app, whether its configuration is loaded already or will be."""
+    app = current_app._get_current_object()  # the proxy has no signals of its own
+    if app.configured:
+        _join(app)
+    else:
+        app.on_after_configure.connect(_join, dispatch_uid="outlast-beat", weak=False)
 
 
 def _join(sender: Any, **_: object) -> None:

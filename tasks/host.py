@@ -30,7 +30,8 @@ class WorkerHost:
         self, shared: Shared, definitions: Sequence[tuple[str, int]], placements: Sequence[str], *, lingers: bool
     ) -> None:
         self._shared = shared
-        self._slot: int | None = None
+        # Taken before anything is claimed: the parent must be able to see this process die.
+        self._slot = shared.take_slot()
         self._average: dict[str, float] = {}
         self._current: tuple[UUID | None, int] = (None, 0)
         self._lingers = lingers
@@ -89,8 +90,6 @@ class WorkerHost:
             signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def _write(self, started: float, deadline: float) -> None:
-        if self._slot is None:
-            self._slot = self._shared.take_slot()
         workflow, unstarted = self._current
         self._shared.write(self._slot, started, deadline, unstarted, workflow)
 

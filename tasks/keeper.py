@@ -159,9 +159,7 @@ class Keeper:
         asked = boottime()
         age = workers.renew(self.incarnation, self.lease, self.using)
         if age is None:
-            logger.error(
-                "the lease of %s is lost; a new incarnation begins and its old work is put back", self.incarnation
-            )
+            logger.error("the lease of %s is lost; a new incarnation begins and its old work is put back", self.incarnation)
             self.incarnation = None
             self.shared.set_head(None, 0.0, stopping=self.shared.head()[2])
             self.register()

@@ -41,9 +41,7 @@ def host() -> WorkerHost | None:
         return None
     key = (os.getpid(), threading.get_ident())
     if key not in _hosts:
-        _hosts[key] = WorkerHost(
-            _shared, offered(), _placements(), lingers=float(conf.LINGER_SECONDS) > 0 and linger.available()
-        )
+        _hosts[key] = WorkerHost(_shared, offered(), _placements(), lingers=float(conf.LINGER_SECONDS) > 0 and linger.available())
     return _hosts[key]
 
 

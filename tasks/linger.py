@@ -77,9 +77,7 @@ def _client() -> redis.Redis:
 def _client_of(pid: int) -> redis.Redis:
     """One client per process: a connection must not cross a fork."""
     url = str(current_app.conf.broker_url).replace("redis+socket://", "unix://", 1)
-    return cast(
-        redis.Redis, redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=1, health_check_interval=10)
-    )
+    return cast("redis.Redis", redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=1, health_check_interval=10))
 
 
 @functools.lru_cache(maxsize=1)

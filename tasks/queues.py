@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from kombu import Exchange, Queue
-
 from flows.conf import conf
 
 CONTROL = "control"
@@ -20,11 +18,3 @@ def own_queues(celery_names: list[str]) -> list[str]:
     """The queues of flows that a worker serves which consumes these Celery queues."""
     back = {str(celery): flows for flows, celery in conf.QUEUES.items()}
     return sorted({back.get(name, name) for name in celery_names})
-
-
-def declared() -> tuple[Queue, ...]:
-    """The three queues, for a project's `task_queues`."""
-    return tuple(
-        Queue(celery_queue(name), Exchange(celery_queue(name), type="direct"), routing_key=celery_queue(name))
-        for name in (CONTROL, AGENTS, CLEANUP)
-    )

@@ -1,4 +1,4 @@
-"""The Celery tasks, found by `autodiscover_tasks()`. Each is one call into the durable plane; none of them is ever retried by Celery."""
+"""The Celery tasks, found by `autodiscover_tasks()`. Each is one call into the durable plane; Celery never retries one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tasks import lifecycle
 
 
 @shared_task(name="outlast.turn", ignore_result=True, acks_late=False)
-def turn(queue: str, ids: list[str] | None = None) -> None:
-    """Work on a queue for one slice. `ids` name what is probably ready; they are for people reading Flower, the claim decides."""
+def turn(queue: str, ids: list[str] | None = None) -> None:  # noqa: ARG001 - shown by Flower
+    """Work on a queue for one slice. `ids` name what is probably ready, for people who read Flower; the claim decides."""
     host = lifecycle.host()
     if host is not None:
         _with_connection(lambda: run_turn(host, queue, conf.DATABASE))

@@ -24,9 +24,7 @@ def canonical(value: Any, producer: str = "value") -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise PayloadError(
-            producer, "holds a lone surrogate, which is not text; clean it before it is returned"
-        ) from None
+        raise PayloadError(producer, "holds a lone surrogate, which is not text; clean it before it is returned") from None
     return text
 
 
@@ -56,9 +54,7 @@ def _write(value: Any, parts: list[str], producer: str) -> None:
             _write(item, parts, producer)
         parts.append("]")
     else:
-        raise PayloadError(
-            producer, f"{type(value).__name__} is not JSON; return dicts, lists, text, numbers, booleans or None"
-        )
+        raise PayloadError(producer, f"{type(value).__name__} is not JSON; return dicts, lists, text, numbers, booleans or None")
 
 
 def _write_object(value: dict[Any, Any], parts: list[str], producer: str) -> None:

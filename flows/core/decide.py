@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from flows.core import gate
+from flows.core import gate, payload
 from flows.core.definition import Definition
 from flows.core.moves import Finish, Goto, Move, Open, Park, Suspend
 from flows.core.nodes.base import Node
@@ -49,25 +49,27 @@ class Decided:
 
 def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
     """What comes next for this workflow."""
-    refusal = None
+    try:
+        return _decide(definition, state, trigger, facts)
+    except Exception as fault:  # noqa: BLE001 - author code: whatever it raises must end in a visible state
+        reason = f"{type(fault).__name__} in a function of the flow"
+        return Decided(Suspend(state.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, reason), fault=fault)
+
+
+def _decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
     if not isinstance(trigger, Completed | Failed):
         refusal = gate.check(definition, None, state, facts)
-    if refusal is not None:
-        return _refused(definition, state, facts, None, refusal)
+        if refusal is not None:
+            return _refused(definition, state, facts, None, refusal)
     node = definition.nodes.get(state.node)
     if node is None:
         return Decided(Suspend(state.node, Outcome.WORKFLOW_MIGRATION_REQUIRED, Verdict.WORKFLOW_MIGRATION_REQUIRED))
-    if state.activity is not None and not isinstance(trigger, Completed | Failed) and node.gate is not None:
+    takes_up = state.activity is not None and not isinstance(trigger, Completed | Failed)
+    if node.gate is not None and (takes_up or isinstance(trigger, Entered)):
         refusal = gate.check(definition, node, state, facts)
         if refusal is not None:
             return _refused(definition, state, facts, node, refusal)
-    try:
-        return _answer(definition, state, trigger, facts, node)
-    except Exception as fault:  # noqa: BLE001 - author code: whatever it raises must end in a visible state
-        move = Suspend(
-            state.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, f"{type(fault).__name__} in a function of the flow"
-        )
-        return Decided(move, fault=fault)
+    return _answer(definition, state, trigger, facts, node)
 
 
 def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts, node: Node) -> Decided:
@@ -81,10 +83,13 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
     else:
         after = state
     move = node.enter(after) if isinstance(trigger, Entered) and state.activity is None else node.resume(after, trigger)
+    left = replace(after, activity=None, wait=None)
+    settled = _settle(definition, left, facts, move)
     handled = False
-    if state.deadline_passed and definition.deadline is not None and not isinstance(move, Finish):
-        move, handled = expire(definition.deadline, state.node, DEADLINE_EXPIRED), True
-    settled = _settle(definition, replace(after, activity=None, wait=None), facts, move)
+    if state.deadline_passed and definition.deadline is not None and not isinstance(settled.move, Finish):
+        # At the node that would come next: what is done is done, and a person who resumes goes on from there.
+        at = settled.move.node if isinstance(settled.move, Open | Park) else state.node
+        settled, handled = _settle(definition, left, facts, expire(definition.deadline, at, DEADLINE_EXPIRED)), True
     return replace(settled, wait_result=wait_result, deadline_handled=handled)
 
 
@@ -94,6 +99,8 @@ def _settle(definition: Definition, state: State, facts: Facts, move: Move) -> D
     refusal = None
     for _ in range(MAX_HOPS):
         if not isinstance(move, Goto):
+            if isinstance(move, Finish):
+                payload.encode(move.result, f"the result of {definition.name}")
             return Decided(_with_via(move, tuple(via[:-1])), refusal=refusal)
         node = definition.nodes[move.node]
         via.append(node.name)
@@ -107,9 +114,7 @@ def _settle(definition: Definition, state: State, facts: Facts, move: Move) -> D
             move = _verdict_move(definition, state, node, refused)
             continue
         move = node.enter(state)
-    return Decided(
-        Suspend(state.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, "the flow goes round without a durable step")
-    )
+    return Decided(Suspend(state.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, "the flow goes round without a durable step"))
 
 
 def _visits_spent(node: Node, state: State) -> Move | None:
@@ -143,7 +148,11 @@ def _verdict_move(definition: Definition, state: State, node: Node | None, refus
 
 def _wait_result(node: Node, state: State) -> Any:
     compute: Callable[[State], Any] | None = getattr(node, "result", None)
-    return compute(state) if callable(compute) and state.wait is not None and state.wait.kind == node.kind else None
+    if not callable(compute) or state.wait is None or state.wait.kind != node.kind:
+        return None
+    value = compute(state)
+    payload.encode(value, f"the result of {node.name}", payload.MAX_RESULT_BYTES * 2)
+    return value
 
 
 def _with_result(state: State, node: Node, result: Any) -> dict[str, Any]:

@@ -34,15 +34,11 @@ def encode(value: Any, producer: str, max_bytes: int = MAX_RESULT_BYTES) -> str:
     except (TypeError, ValueError, RecursionError):
         raise PayloadError(producer, _explain(value)) from None
     if "\\u0000" in text and _has_nul(value):
-        raise PayloadError(
-            producer, "holds a NUL character, which PostgreSQL cannot store; remove it or send bytes as base64"
-        )
+        raise PayloadError(producer, "holds a NUL character, which PostgreSQL cannot store; remove it or send bytes as base64")
     try:
         size = len(text.encode("utf-8"))
     except UnicodeEncodeError:
-        raise PayloadError(
-            producer, "holds a lone surrogate, which is not text; clean it before it is returned"
-        ) from None
+        raise PayloadError(producer, "holds a lone surrogate, which is not text; clean it before it is returned") from None
     if size > max_bytes:
         raise PayloadError(
             producer,
@@ -55,9 +51,7 @@ def decode(value: Any) -> Any:
     """The value behind a stored one; the counterpart of `encode` for what the database driver already parsed."""
     if isinstance(value, dict) and ENVELOPE in value:
         if value[ENVELOPE] != "json":
-            raise PayloadError(
-                "stored value", f"was written with codec {value[ENVELOPE]!r}, which is not configured here"
-            )
+            raise PayloadError("stored value", f"was written with codec {value[ENVELOPE]!r}, which is not configured here")
         return value["data"]
     return value
 
@@ -76,9 +70,7 @@ def encode_checkpoint(value: Any, producer: str, max_bytes: int) -> str:
     if size > max_bytes:
         sizes = sorted(((len(_plain(item)), key) for key, item in value.items()), reverse=True)[:3]
         largest = ", ".join(f"{key} ({count:,} bytes)" for count, key in sizes)
-        raise CheckpointTooLarge(
-            producer, f"is {size:,} bytes, at most {max_bytes:,} are kept; largest keys: {largest}"
-        )
+        raise CheckpointTooLarge(producer, f"is {size:,} bytes, at most {max_bytes:,} are kept; largest keys: {largest}")
     return text
 
 

@@ -59,9 +59,7 @@ class Deadline:
     after: timedelta
     then: str
 
-    def __init__(
-        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, then: str | Expiry
-    ) -> None:
+    def __init__(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, then: str | Expiry) -> None:
         after = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         if after <= timedelta(0):
             raise DefinitionError("A Deadline needs a span: Deadline(hours=2, then=ESCALATE).")

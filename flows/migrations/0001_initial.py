@@ -2,10 +2,11 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import flows.core.ids
-import flows.core.protocol
 from django.conf import settings
 from django.db import migrations, models
+
+import flows.core.ids
+import flows.core.protocol
 
 
 class Migration(migrations.Migration):
@@ -41,9 +42,7 @@ class Migration(migrations.Migration):
                 "db_table": "outlast_event",
                 "default_permissions": ("view",),
                 "indexes": [
-                    models.Index(
-                        condition=models.Q(("status", "pending")), fields=["type", "key"], name="outlast_event_early"
-                    )
+                    models.Index(condition=models.Q(("status", "pending")), fields=["type", "key"], name="outlast_event_early")
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -545,9 +544,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="workflow",
-            index=models.Index(
-                condition=models.Q(("status", "running")), fields=["worker_id"], name="outlast_workflow_owned"
-            ),
+            index=models.Index(condition=models.Q(("status", "running")), fields=["worker_id"], name="outlast_workflow_owned"),
         ),
         migrations.AddIndex(
             model_name="workflow",
@@ -620,9 +617,7 @@ class Migration(migrations.Migration):
                     ),
                     models.Q(("outcome__in", ["RECONCILIATION_REQUIRED"]), ("status", "reconciling")),
                     models.Q(("outcome__in", [""]), ("status", "cancelling")),
-                    models.Q(
-                        ("outcome__in", ["COMPLETE", "COMPLETE_WITH_DEFERRED_COMMITMENTS"]), ("status", "complete")
-                    ),
+                    models.Q(("outcome__in", ["COMPLETE", "COMPLETE_WITH_DEFERRED_COMMITMENTS"]), ("status", "complete")),
                     models.Q(("outcome__in", ["FAILED"]), ("status", "failed")),
                     models.Q(("outcome__in", ["CANCELLED"]), ("status", "cancelled")),
                     models.Q(("outcome__in", ["SUPERSEDED"]), ("status", "superseded")),

@@ -39,9 +39,7 @@ class Event(models.Model):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["type", "key"], name="outlast_event_early", condition=Q(status=EventStatus.PENDING.value)
-            ),
+            models.Index(fields=["type", "key"], name="outlast_event_early", condition=Q(status=EventStatus.PENDING.value)),
         ]
 
     def __str__(self) -> str:

@@ -16,9 +16,7 @@ class Intent(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     goal = models.TextField(_("goal"), blank=True)
     version = models.IntegerField(_("version"), default=1)
-    status = models.TextField(
-        _("status"), default=IntentStatus.ACTIVE, choices=[(s.value, s.value) for s in IntentStatus]
-    )
+    status = models.TextField(_("status"), default=IntentStatus.ACTIVE, choices=[(s.value, s.value) for s in IntentStatus])
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         verbose_name=_("accountable user"),
@@ -36,9 +34,7 @@ class Intent(models.Model):
         verbose_name = _("intent")
         verbose_name_plural = _("intents")
         constraints = [
-            models.CheckConstraint(
-                name="outlast_intent_status", condition=models.Q(status__in=[s.value for s in IntentStatus])
-            ),
+            models.CheckConstraint(name="outlast_intent_status", condition=models.Q(status__in=[s.value for s in IntentStatus])),
             models.CheckConstraint(name="outlast_intent_version", condition=models.Q(version__gte=1)),
         ]
 

@@ -17,9 +17,7 @@ class Notice(models.Model):
         db_constraint=False,
         db_index=False,
     )
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+", db_index=False
-    )
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+", db_index=False)
     outcome = models.TextField()
     code = models.TextField()
     created_at = models.DateTimeField()

@@ -43,9 +43,7 @@ class Worker(models.Model):
         default_permissions = ("view",)
         constraints = [
             models.CheckConstraint(name="outlast_worker_status", condition=Q(status__in=WorkerStatus.values)),
-            models.UniqueConstraint(
-                fields=["name"], name="outlast_worker_name", condition=Q(status=WorkerStatus.ALIVE.value)
-            ),
+            models.UniqueConstraint(fields=["name"], name="outlast_worker_name", condition=Q(status=WorkerStatus.ALIVE.value)),
         ]
 
     def __str__(self) -> str:

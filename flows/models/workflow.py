@@ -95,14 +95,10 @@ class Workflow(models.Model):
                 condition=Q(status=Status.RUNNING.value, worker_id__isnull=False)
                 | ~Q(status=Status.RUNNING.value) & Q(worker_id__isnull=True),
             ),
-            models.UniqueConstraint(
-                fields=["flow_name", "key"], name="outlast_workflow_key", condition=Q(key__isnull=False)
-            ),
+            models.UniqueConstraint(fields=["flow_name", "key"], name="outlast_workflow_key", condition=Q(key__isnull=False)),
         ]
         indexes = [
-            models.Index(
-                fields=["queue", "rank"], name="outlast_workflow_ready", condition=Q(status=Status.RUNNABLE.value)
-            ),
+            models.Index(fields=["queue", "rank"], name="outlast_workflow_ready", condition=Q(status=Status.RUNNABLE.value)),
             models.Index(fields=["worker_id"], name="outlast_workflow_owned", condition=Q(status=Status.RUNNING.value)),
             models.Index(fields=["intent"], name="outlast_workflow_intent"),
             models.Index(

@@ -51,7 +51,7 @@ def opening(
     timeout: float,
     going_on: bool,
 ) -> Move:
-    """advance (general form), hand over, or advance into a pause."""
+    """Advance (general form), hand over, or advance into a pause."""
     arrow = _arrow(owned, Status.RUNNING if going_on else Status.PAUSED if owned.pause else Status.RUNNABLE, move.node)
     arrow.outcome = Outcome.WAITING if arrow.status == Status.PAUSED else ""
     arrow.open, arrow.step, arrow.visit, arrow.timeout = True, move.step, visit, timeout
@@ -106,9 +106,7 @@ def finish(owned: Owned, decided: Decided, move: moves.Finish, ending: Ending | 
     arrow.epoch_step = 1 if move.status is Status.SUPERSEDED else 0
     arrow.notice = move.status is not Status.COMPLETE
     if move.result is not None:
-        arrow.workflow_result = payload.encode(
-            move.result, f"the result of {owned.row.flow_name}", conf.MAX_RESULT_BYTES
-        )
+        arrow.workflow_result = payload.encode(move.result, f"the result of {owned.row.flow_name}", conf.MAX_RESULT_BYTES)
     _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)
     return _note(arrow, decided, move.via)
@@ -171,9 +169,7 @@ def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
     answered = wait.evidence is not None or wait.kind == "timer"
     arrow.wait_status = WaitStatus.SATISFIED if answered else WaitStatus.EXPIRED
     if decided.wait_result is not None:
-        arrow.wait_result = payload.encode(
-            decided.wait_result, f"the result of {wait.node}", conf.MAX_PAYLOAD_BYTES * 2
-        )
+        arrow.wait_result = payload.encode(decided.wait_result, f"the result of {wait.node}", conf.MAX_PAYLOAD_BYTES * 2)
     arrow.trigger, arrow.trigger_ref = ("woken" if answered else "expired"), str(wait.id)
 
 

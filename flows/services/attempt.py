@@ -164,9 +164,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         failure = classify(error)
         _log(attempt, failure, error)
         _tidy(connection)
-        ending = Ending(
-            AttemptOutcome.FAILED, code=failure.code, error_class=failure.classes[0] if failure.classes else None
-        )
+        ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=failure.classes[0] if failure.classes else None)
         return Failed(failure), ending
     return Completed(payload.decode(json.loads(text))), Ending(AttemptOutcome.SUCCEEDED, result=text)
 
@@ -220,9 +218,7 @@ def _abandon(connection: Any) -> None:
 
 def _log(attempt: Attempt, failure: Failure, error: BaseException) -> None:
     extra = {"workflow": attempt.workflow_id, "node": attempt.node, "attempt": attempt.number, "code": failure.code}
-    logger.warning(
-        "%s.%s attempt %s: %s", attempt.flow, attempt.node, attempt.number, failure.code, exc_info=error, extra=extra
-    )
+    logger.warning("%s.%s attempt %s: %s", attempt.flow, attempt.node, attempt.number, failure.code, exc_info=error, extra=extra)
 
 
 __all__ = ["CANCEL", "CONTINUE", "LOST", "Attempt", "Limits", "keep_late", "run"]

@@ -77,9 +77,7 @@ def cancel(workflow: Any, *, reason: str = "", by: Any = None, using: str | None
         left = _leave([row_id], Status.CANCELLING, "", "CANCEL_REQUESTED", 1, "cancel", who, reason, alias)
         _withdraw(left, alias)
         # What is owed (effects in flight, commitments) is serviced between these two arrows; here nothing can be owed yet.
-        _leave(
-            [row_id], Status.CANCELLED, Outcome.CANCELLED, "CANCELLED", 0, "cancel", who, "", alias, [Status.CANCELLING]
-        )
+        _leave([row_id], Status.CANCELLED, Outcome.CANCELLED, "CANCELLED", 0, "cancel", who, "", alias, [Status.CANCELLING])
     return Controlled(Answer.ACCEPTED, Status.CANCELLED, row_id)
 
 
@@ -189,9 +187,7 @@ def _locked_status(row_id: UUID, asked: Any, using: str) -> str:
     return status
 
 
-def _next_version(
-    intent_id: UUID, goal: str | None, status: str, ended_as: str, reason: str, by: Any, using: str
-) -> int | None:
+def _next_version(intent_id: UUID, goal: str | None, status: str, ended_as: str, reason: str, by: Any, using: str) -> int | None:
     return store.next_intent_version(
         intent_id,
         goal=goal,

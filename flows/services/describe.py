@@ -122,9 +122,7 @@ def timeline(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
 def attempts(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     """The ended attempts of a workflow, oldest first."""
     rows = Attempt.objects.using(using).filter(workflow_id=workflow_id).order_by("activity_seq", "number")
-    return list(
-        rows.values("activity_seq", "number", "node", "outcome", "error_code", "error_class", "started_at", "ended_at")
-    )
+    return list(rows.values("activity_seq", "number", "node", "outcome", "error_code", "error_class", "started_at", "ended_at"))
 
 
 def verify(workflow: Any = None, *, using: str | None = None) -> Iterable[tuple[UUID, list[fold.Difference]]]:

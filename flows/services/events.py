@@ -13,10 +13,10 @@ from flows.core import canonical, payload
 from flows.core.errors import PayloadError
 from flows.dispatch import after_commit, hints_for
 from flows.models import EventStatus
+from flows.services import identify
 from flows.store import events as store
 from flows.store import locks
 from flows.store.sql import committing, dumps
-from flows.services import identify
 
 MAX_NAME = 500
 
@@ -42,9 +42,7 @@ class Received:
         return self.answer in (Reception.ACCEPTED, Reception.KEPT)
 
 
-def signal(
-    event_id: str, type: str, *, key: str, payload: Mapping[str, Any] | None = None, using: str | None = None
-) -> Received:
+def signal(event_id: str, type: str, *, key: str, payload: Mapping[str, Any] | None = None, using: str | None = None) -> Received:
     """Deliver an event; atomic with the caller's transaction. The same id and payload again changes nothing.
 
     Args:

@@ -30,7 +30,7 @@ def intent_id(intent: Any) -> UUID:
     return _uuid(found, UnknownIntent)
 
 
-def _uuid(value: Any, error: type[UnknownWorkflow] | type[UnknownIntent]) -> UUID:
+def _uuid(value: Any, error: type[UnknownWorkflow | UnknownIntent]) -> UUID:
     if isinstance(value, UUID):
         return value
     try:

@@ -39,9 +39,7 @@ def _claim(using: str, limit: int) -> list[int]:
     """Count a try on notices that nobody else is sending; committed before anything is sent."""
     with committing("claim notices", using):
         owed = Notice.objects.using(using).select_for_update(skip_locked=True)
-        ids = list(
-            owed.filter(sent_at=None, gave_up_at=None).order_by("created_at").values_list("pk", flat=True)[:limit]
-        )
+        ids = list(owed.filter(sent_at=None, gave_up_at=None).order_by("created_at").values_list("pk", flat=True)[:limit])
         Notice.objects.using(using).filter(pk__in=ids).update(tries=F("tries") + 1)
     return ids
 

@@ -101,7 +101,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         activity=activity,
         wait=_wait(loaded),
         deadline_passed=bool(loaded and loaded.deadline_passed),
-        dice=random.random(),  # noqa: S311 - jitter, not a secret
+        dice=random.random(),
     )
     facts = Facts(
         intent_version=loaded.intent_version if loaded else row.intent_version,

@@ -19,7 +19,6 @@ from types import MappingProxyType
 from typing import Any
 
 from flows import registry
-from flows.conf import conf
 from flows.core import moves
 from flows.core.decide import Decided, decide
 from flows.core.errors import LostOwnership
@@ -71,9 +70,7 @@ def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | N
             return progress
         if not reload(owned):
             return Progress.LOST
-    raise LostOwnership(
-        f"workflow {owned.row.id} was interrupted {MAX_REDECISIONS} times in one decision; it is put back"
-    )
+    raise LostOwnership(f"workflow {owned.row.id} was interrupted {MAX_REDECISIONS} times in one decision; it is put back")
 
 
 def _decide(owned: Owned, trigger: Trigger) -> Decided:
@@ -81,15 +78,11 @@ def _decide(owned: Owned, trigger: Trigger) -> Decided:
         return Decided(arrows.unknown_definition(owned))
     decided = decide(owned.definition, owned.state, trigger, owned.facts)
     if decided.fault is not None:
-        logger.error(
-            "workflow %s (%s): a function of the flow raised", owned.row.id, owned.label, exc_info=decided.fault
-        )
+        logger.error("workflow %s (%s): a function of the flow raised", owned.row.id, owned.label, exc_info=decided.fault)
     return decided
 
 
-def _commit(
-    owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None
-) -> Progress | None:
+def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
     """Make the decided move true; None if its guard was lost."""
     match decided.move:
         case moves.Run():
@@ -130,13 +123,7 @@ def _open(
     going_on = not owned.pause and keeping.may_continue(node.queue, node.placement)
     visit, timeout = _visit(owned.state, move), _timeout(node, move.step)
     used = owned.facts.approvals.get(node.gate.approved_by) if node.gate and node.gate.approved_by else None
-    if (
-        going_on
-        and used is None
-        and ending is not None
-        and isinstance(trigger, Completed)
-        and not decided.deadline_handled
-    ):
+    if going_on and used is None and ending is not None and isinstance(trigger, Completed) and not decided.deadline_handled:
         made = hot.advance(_advance(owned, move, ending, visit, timeout), owned.using)
         if made is None:
             return None
@@ -295,9 +282,7 @@ def _now_running(
     if isinstance(trigger, Completed) and state.activity is not None:
         results: dict[str, Any] = {**state.results}
         if state.activity.step:
-            first = (
-                owned.definition is not None and _first_step(owned.definition.nodes[state.node]) == state.activity.step
-            )
+            first = owned.definition is not None and _first_step(owned.definition.nodes[state.node]) == state.activity.step
             known = {} if first else results.get(state.node) or {}
             results[state.node] = {**known, state.activity.step: trigger.result}
         else:
@@ -319,18 +304,11 @@ def _after(owned: Owned, node: str, version: int, decided: Decided | None) -> No
     owned.row.node, owned.row.version, owned.row.error_code = node, version, None
     wait = owned.state.wait
     if decided is not None and wait is not None and decided.wait_result is not None:
-        owned.state = replace(
-            owned.state, results=MappingProxyType({**owned.state.results, wait.node: decided.wait_result})
-        )
+        owned.state = replace(owned.state, results=MappingProxyType({**owned.state.results, wait.node: decided.wait_result}))
 
 
 def _visit(state: State, move: moves.Open) -> int:
-    if (
-        state.activity is not None
-        and state.activity.node == move.node
-        and move.step
-        and move.step != state.activity.step
-    ):
+    if state.activity is not None and state.activity.node == move.node and move.step and move.step != state.activity.step:
         return state.activity.visit
     return state.visits.get(move.node, 0) + 1
 

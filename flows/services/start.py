@@ -113,22 +113,16 @@ def link(workflow: Any, session: str, *, using: str | None = None) -> bool:
     return created
 
 
-def _prepare(
-    definition: Definition, key: str | None, value: Mapping[str, Any], goal: str, subject: Any
-) -> store.NewWorkflow:
+def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], goal: str, subject: Any) -> store.NewWorkflow:
     producer = f"the input of {definition.name}"
     if not isinstance(value, Mapping):
         raise PayloadError(producer, f"must be an object (a dict), got {type(value).__name__}")
     if key is not None and (not isinstance(key, str) or not key or "\x00" in key or len(key) > MAX_KEY):
-        raise PayloadError(
-            f"the key of {definition.name}", f"must be text of 1 to {MAX_KEY} characters, got {key!r:.80}"
-        )
+        raise PayloadError(f"the key of {definition.name}", f"must be text of 1 to {MAX_KEY} characters, got {key!r:.80}")
     text = payload.encode(dict(value), producer, conf.MAX_INPUT_BYTES)
     digest = canonical.digest(dict(value), producer)
     new = new_id()
-    return store.NewWorkflow(
-        new, new, key, text, digest, goal or f"{definition.name} {key or ''}".strip(), _subject(subject)
-    )
+    return store.NewWorkflow(new, new, key, text, digest, goal or f"{definition.name} {key or ''}".strip(), _subject(subject))
 
 
 def _subject(subject: Any) -> str:

@@ -155,9 +155,7 @@ WHERE m.active_seq IS NULL OR a.workflow_id IS NOT NULL OR outlast_half_move('ac
 """
 
 
-def release(
-    rows: Sequence[tuple[UUID, int, datetime | None]], worker: UUID, using: str
-) -> list[tuple[UUID, str, str, str]]:
+def release(rows: Sequence[tuple[UUID, int, datetime | None]], worker: UUID, using: str) -> list[tuple[UUID, str, str, str]]:
     """Give back claimed workflows (id, version, last touched) whose activity code has not started; their attempt does not count.
 
     With a time, only if nobody has begun to work on the row since.

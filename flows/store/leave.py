@@ -151,9 +151,7 @@ RETURNING id
 """
 
 
-def resume(
-    workflow_id: UUID, ref: str, note: str | None, priority_seconds: int, using: str
-) -> tuple[UUID, str, str, str] | None:
+def resume(workflow_id: UUID, ref: str, note: str | None, priority_seconds: int, using: str) -> tuple[UUID, str, str, str] | None:
     """Make a paused or suspended workflow ready; the gate decides before anything runs."""
     params = {"id": workflow_id, "ref": ref, "note": note, "priority_seconds": priority_seconds}
     rows = run("resume", RESUME, params, using)

@@ -27,7 +27,8 @@ RETURNING
 @dataclass(frozen=True, slots=True)
 class Look:
     """What there is to do: due timers, seconds to the next one soon, expired leases, lost work, overdue attempts, idle ready rows,
-    notices."""
+    notices.
+    """
 
     due: bool
     soon: float | None

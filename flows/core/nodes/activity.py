@@ -145,13 +145,9 @@ class Decision(Activity):
     def accept(self, result: Any, state: State) -> Any:
         """The recorded artifact: choice, value, evidence, the digest of (choice, value), and its revision."""
         if not isinstance(result, Candidate):
-            raise InvalidCandidate(
-                f"{self.name} returned {type(result).__name__}; a Decision returns Candidate(choice, value)."
-            )
+            raise InvalidCandidate(f"{self.name} returned {type(result).__name__}; a Decision returns Candidate(choice, value).")
         if result.choice not in self.choices:
-            raise InvalidCandidate(
-                f"{self.name} chose {result.choice!r}; declared are {', '.join(sorted(self.choices))}."
-            )
+            raise InvalidCandidate(f"{self.name} chose {result.choice!r}; declared are {', '.join(sorted(self.choices))}.")
         if self.schema is not None and self.schema(result.value) is False:
             raise InvalidCandidate(f"{self.name} proposed a value that its schema refuses.")
         body = {"choice": result.choice, "value": result.value}

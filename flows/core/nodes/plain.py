@@ -32,9 +32,7 @@ class Branch(Node):
     def enter(self, state: State) -> Move:
         choice = self.choose(state)
         if choice not in self.choices:
-            raise DefinitionError(
-                f"Branch {self.name} answered {choice!r}; declared are {', '.join(sorted(self.choices))}."
-            )
+            raise DefinitionError(f"Branch {self.name} answered {choice!r}; declared are {', '.join(sorted(self.choices))}.")
         return Goto(self.choices[choice])
 
     def resume(self, state: State, trigger: Trigger) -> Move:

@@ -18,6 +18,7 @@ from flows.core.state import State, Trigger
 WAIT_EXPIRED = "WAIT_EXPIRED"
 APPROVAL_EXPIRED = "APPROVAL_EXPIRED"
 CANDIDATE_MISSING = "CANDIDATE_MISSING"
+UNDECLARED_CHOICE = "UNDECLARED_CHOICE"
 
 
 def expire(deadline: Deadline, node: str, code: str) -> Move:
@@ -64,9 +65,7 @@ class Wait(Node):
         if not isinstance(key, str) or not key or "\x00" in key:
             raise DefinitionError(f"The key of wait {self.name} must be text that is not empty, got {key!r}.")
         span = self.deadline.after if self.deadline else None
-        return Park(
-            self.name, self.kind, f"waiting for {self.event} {key}", event_type=self.event, keys=(key,), deadline=span
-        )
+        return Park(self.name, self.kind, f"waiting for {self.event} {key}", event_type=self.event, keys=(key,), deadline=span)
 
     def resume(self, state: State, trigger: Trigger) -> Move:
         wait = state.wait
@@ -92,9 +91,7 @@ class Wait(Node):
         value = self._value(state, evidence)
         target = self.choices.get(value) if isinstance(value, str) else None
         if target is None:
-            return Suspend(
-                self.name, Outcome.HUMAN_REQUIRED, "UNDECLARED_CHOICE", "the event says something undeclared"
-            )
+            return Suspend(self.name, Outcome.HUMAN_REQUIRED, UNDECLARED_CHOICE, "the event says something undeclared")
         return Goto(target)
 
     def _value(self, state: State, evidence: Mapping[str, Any]) -> Any:
@@ -138,9 +135,7 @@ class Sleep(Node):
     def enter(self, state: State) -> Move:
         wakes_at = self.until(state) if self.until else state.now + (self.span or timedelta())
         if not isinstance(wakes_at, datetime) or wakes_at.tzinfo is None:
-            raise DefinitionError(
-                f"until= of sleep {self.name} must give a datetime with a time zone, got {wakes_at!r}."
-            )
+            raise DefinitionError(f"until= of sleep {self.name} must give a datetime with a time zone, got {wakes_at!r}.")
         return Park(self.name, self.kind, "sleeping", wakes_at=wakes_at)
 
     def resume(self, state: State, trigger: Trigger) -> Move:
@@ -182,9 +177,7 @@ class Approval(Node):
     def enter(self, state: State) -> Move:
         candidate = candidate_of(state, self.candidate)
         if candidate is None:
-            return Suspend(
-                self.name, Outcome.HUMAN_REQUIRED, CANDIDATE_MISSING, f"{self.candidate} has no result to ask about"
-            )
+            return Suspend(self.name, Outcome.HUMAN_REQUIRED, CANDIDATE_MISSING, f"{self.candidate} has no result to ask about")
         return Park(
             self.name,
             self.kind,
@@ -207,7 +200,9 @@ class Approval(Node):
             target = {"approved": self.approved, "changes": self.changes, "denied": self.denied}.get(
                 str(wait.evidence.get("answer"))
             )
-            return Goto(target) if target else Rest()
+            if not target:
+                return Suspend(self.name, Outcome.HUMAN_REQUIRED, UNDECLARED_CHOICE, "the answer is not a declared one")
+            return Goto(target)
         if wait.due and self.expires is not None:
             return expire(self.expires, self.name, APPROVAL_EXPIRED)
         return Rest()

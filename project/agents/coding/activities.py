@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows import Candidate
-from flows.errors import InvalidCandidate, StateConflict, Transient, VerificationFailed
+from flows.errors import InvalidCandidate, PolicyDenied, StateConflict, Transient, VerificationFailed
 from project.agents.coding import commits, policy, reading
 from project.agents.coding.git import MAIN, Workspace, clone, head_of
 from project.agents.coding.model import get_model
@@ -125,6 +125,8 @@ def revalidate_main(attempt: Attempt) -> dict[str, Any]:
 def merge_branch(attempt: Attempt) -> dict[str, Any]:
     """Exactly the approved candidate goes into main, once, and only onto the commit that it was made for."""
     approved = attempt.approved
+    if approved is None:
+        raise PolicyDenied("nothing was approved")
     base = approved["value"]["base"]
     space = _workspace(attempt)
     commit = commits.candidate_commit(space, attempt, approved)

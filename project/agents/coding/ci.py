@@ -24,7 +24,7 @@ from typing import Any
 from project.agents.coding.git import clone, git
 from project.agents.coding.suite import run_tests_of
 
-Send = Callable[[str, str], Any] | Callable[..., Any]
+Send = Callable[..., Any]  # flows.signal
 
 BRANCHES = "refs/heads/outlast/*"
 EVENT = "ci.finished"

@@ -30,14 +30,14 @@ class GitFailed(Transient):
     """A git command ended badly or took too long; the same operation may be tried again."""
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The process's own, without what a hook inherits from git and without anybody's configuration."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     fixed = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    return {**inherited, **fixed, **more}
+    return {**inherited, **fixed, **(more or {})}
 
 
-def git(*arguments: str, cwd: Path, stdin: str | None = None, seconds: float = SECONDS, **more: str) -> str:
+def git(*arguments: str, cwd: Path, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
     """What the command prints.
 
     Raises:
@@ -46,11 +46,11 @@ def git(*arguments: str, cwd: Path, stdin: str | None = None, seconds: float = S
     pipe = subprocess.PIPE
     given = subprocess.DEVNULL if stdin is None else pipe
     command = ["git", *arguments]
-    with own_group(command, cwd=cwd, env=environment(**more), stdin=given, stdout=pipe, stderr=pipe) as process:
+    with own_group(command, cwd=cwd, env=environment(env), stdin=given, stdout=pipe, stderr=pipe) as process:
         try:
-            output, errors = process.communicate(None if stdin is None else stdin.encode(), timeout=seconds)
+            output, errors = process.communicate(None if stdin is None else stdin.encode(), timeout=SECONDS)
         except subprocess.TimeoutExpired:
-            raise GitFailed(f"git {arguments[0]} took more than {seconds:.0f} s", command=arguments[0]) from None
+            raise GitFailed(f"git {arguments[0]} took more than {SECONDS:.0f} s", command=arguments[0]) from None
     if process.returncode:
         text = errors.decode(errors="replace").strip()[-2000:]
         raise GitFailed(f"git {arguments[0]}: {text}", command=arguments[0], code=process.returncode)
@@ -84,8 +84,8 @@ class Workspace:
     folder: Path
     remote: str
 
-    def git(self, *arguments: str, stdin: str | None = None, **more: str) -> str:
-        return git(*arguments, cwd=self.folder, stdin=stdin, **more).strip("\n")
+    def git(self, *arguments: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
+        return git(*arguments, cwd=self.folder, stdin=stdin, env=env).strip("\n")
 
     def fetch(self, ref: str = MAIN) -> str | None:
         """The remote's commit at `ref`, with its history in the object store; moves no ref, takes no lock."""
@@ -117,8 +117,8 @@ class Workspace:
         with self._index(base) as index:
             for path, text in sorted(edits.items()):
                 blob = self.git("hash-object", "-w", "--stdin", stdin=text)
-                self.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", **index)
-            return self.git("write-tree", **index)
+                self.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", env=index)
+            return self.git("write-tree", env=index)
 
     def tree_with_patch(self, base: str, patch: str) -> str:
         """The tree of `base` with exactly this patch applied.
@@ -128,10 +128,10 @@ class Workspace:
         """
         with self._index(base) as index:
             try:
-                self.git("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, **index)
+                self.git("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, env=index)
             except GitFailed as error:
                 raise InvalidCandidate(f"the patch does not apply to {base[:12]}: {error}") from None
-            return self.git("write-tree", **index)
+            return self.git("write-tree", env=index)
 
     def diff(self, base: str, tree: str) -> str:
         return git("diff-tree", "-r", "-p", "--no-renames", "--full-index", base, tree, cwd=self.folder)
@@ -148,7 +148,7 @@ class Workspace:
             for role in ("AUTHOR", "COMMITTER")
             for part, value in (("NAME", name), ("EMAIL", mail), ("DATE", f"{at} +0000"))
         }
-        return self.git("commit-tree", tree, *arguments, stdin=message, **who)
+        return self.git("commit-tree", tree, *arguments, stdin=message, env=who)
 
     def trailers(self, span: str, key: str) -> dict[str, str]:
         """Commit → value of the trailer `key`, for the commits of `span` that carry it."""
@@ -159,7 +159,7 @@ class Workspace:
     def export(self, tree: str, folder: Path) -> None:
         """A fresh checkout of the tree, without a repository around it."""
         with self._index(tree) as index:
-            self.git("checkout-index", "--all", "--quiet", f"--prefix={folder}/", **index)
+            self.git("checkout-index", "--all", "--quiet", f"--prefix={folder}/", env=index)
 
     def swap(self, ref: str, old: str | None, new: str) -> bool:
         """Compare and swap on the remote: `ref` goes from `old` to `new`, or False because somebody moved it meanwhile.
@@ -180,7 +180,7 @@ class Workspace:
     def _index(self, base: str) -> Iterator[dict[str, str]]:
         with tempfile.TemporaryDirectory(prefix="outlast-index-") as folder:
             index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
-            self.git("read-tree", base, **index)
+            self.git("read-tree", base, env=index)
             yield index
 
     def _holds(self, *arguments: str) -> bool:

@@ -49,14 +49,14 @@ def commit_to_main(remote: Path, files: Mapping[str, str], message: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
         if base:
-            git("read-tree", base, cwd=remote, **index)
+            git("read-tree", base, cwd=remote, env=index)
         for path, text in files.items():
             blob = git("hash-object", "-w", "--stdin", cwd=remote, stdin=text).strip()
-            git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", cwd=remote, **index)
-        tree = git("write-tree", cwd=remote, **index).strip()
+            git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", cwd=remote, env=index)
+        tree = git("write-tree", cwd=remote, env=index).strip()
     parents = ["-p", base] if base else []
-    commit = git("commit-tree", tree, *parents, cwd=remote, stdin=f"{message}\n", **who).strip()
-    git("update-ref", "--create-reflog", MAIN, commit, base or "", cwd=remote, **who)
+    commit = git("commit-tree", tree, *parents, cwd=remote, stdin=f"{message}\n", env=who).strip()
+    git("update-ref", "--create-reflog", MAIN, commit, base or "", cwd=remote, env=who)
     return commit
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flows.errors import StateConflict, Transient, VerificationFailed
+from flows.errors import PolicyDenied, StateConflict, Transient, VerificationFailed
 from project.agents.coding.activities import ci_conclusion, merged_as, pushed_sha, revision_exists
 from project.agents.coding.git import MAIN, git
 from project.agents.coding.repository import commit_to_main, make_remote
@@ -163,6 +163,14 @@ def test_a_new_candidate_is_made_for_the_main_that_moved(at: Any) -> None:
     assert "ttl=60 * 5" in world.results["propose"]["value"]["patch"]
     world.answer("approved")
     world.run("revalidate", "merge", "confirm")
+
+
+def test_nothing_is_merged_without_an_approved_candidate(at: Any) -> None:
+    world = at("merge")
+    attempt = world.attempt("merge")
+    attempt.approved = None
+    with pytest.raises(PolicyDenied):
+        world.call(attempt)
 
 
 def test_merge_refuses_what_ci_has_not_seen(at: Any) -> None:
