@@ -5,9 +5,10 @@ from __future__ import annotations
 from asgiref.sync import sync_to_async
 
 from flows.services.control import Answer, Controlled, Superseded, cancel, cancel_intent, pause, resume, supersede
-from flows.services.describe import Description, describe, get
+from flows.services.describe import Description, describe
 from flows.services.describe import list_workflows as list  # noqa: A004 - the verb's name in the documentation is flows.list
 from flows.services.events import Received, Reception, signal
+from flows.services.identify import get
 from flows.services.start import Started, link, start, start_many
 
 astart = sync_to_async(start)

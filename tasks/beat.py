@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from celery import current_app
+from celery.app import app_or_default
 
 from tasks.queues import CONTROL, celery_queue
 
@@ -25,8 +25,8 @@ def entries() -> dict[str, dict[str, Any]]:
 
 def connect() -> None:
     """Add our entries to the host's Celery app, whether its configuration is loaded already or will be."""
-    app = current_app._get_current_object()  # the proxy has no signals of its own
-    if app.configured:
+    app = app_or_default()
+    if getattr(app, "configured", False):
         _join(app)
     else:
         app.on_after_configure.connect(_join, dispatch_uid="outlast-beat", weak=False)

@@ -94,5 +94,5 @@ class WorkerHost:
         self._shared.write(self._slot, started, deadline, unstarted, workflow)
 
 
-def _interrupt(signum: int, frame: FrameType | None) -> None:
+def _interrupt(_signum: int, _frame: FrameType | None) -> None:
     raise ActivityTimeout("the attempt ran longer than its node's timeout")

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from typing import Any, cast
+from typing import Any
 
 import redis
 from celery import current_app
@@ -74,14 +74,14 @@ def _client() -> redis.Redis:
 
 
 @functools.lru_cache(maxsize=1)
-def _client_of(pid: int) -> redis.Redis:
+def _client_of(_pid: int) -> redis.Redis:
     """One client per process: a connection must not cross a fork."""
     url = str(current_app.conf.broker_url).replace("redis+socket://", "unix://", 1)
-    return cast("redis.Redis", redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=1, health_check_interval=10))
+    return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=1, health_check_interval=10)
 
 
 @functools.lru_cache(maxsize=1)
-def _script_of(pid: int) -> Any:
+def _script_of(_pid: int) -> Any:
     return _client().register_script(_LEAVE_HINT)
 
 

@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from flows.core.errors import PayloadError
+from flows.core.payload import MAX_DEPTH, is_deep
 
 MAX_SAFE_INTEGER = 2**53 - 1
 
@@ -16,9 +17,11 @@ def canonical(value: Any, producer: str = "value") -> str:
     """RFC 8785 text of a JSON value.
 
     Raises:
-        PayloadError: not JSON, NaN or infinity, an integer beyond 2^53 (send it as a string), a lone surrogate.
+        PayloadError: not JSON, NaN or infinity, a number beyond 2^53 (send it as a string), nested too deeply, a lone surrogate.
     """
     parts: list[str] = []
+    if is_deep(value):
+        raise PayloadError(producer, f"is nested too deeply; at most {MAX_DEPTH} levels are stored")
     _write(value, parts, producer)
     text = "".join(parts)
     try:
@@ -43,6 +46,8 @@ def _write(value: Any, parts: list[str], producer: str) -> None:
             raise PayloadError(producer, f"the integer {value} is beyond 2^53; send it as a string")
         parts.append(str(int(value)))
     elif isinstance(value, float):
+        if MAX_SAFE_INTEGER < abs(value) < math.inf:  # PostgreSQL would hand it back as an integer beyond 2^53
+            raise PayloadError(producer, f"the number {value} is beyond 2^53; send it as a string")
         parts.append(_number(value, producer))
     elif isinstance(value, dict):
         _write_object(value, parts, producer)

@@ -88,8 +88,10 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
     handled = False
     if state.deadline_passed and definition.deadline is not None and not isinstance(settled.move, Finish):
         # At the node that would come next: what is done is done, and a person who resumes goes on from there.
-        at = settled.move.node if isinstance(settled.move, Open | Park) else state.node
-        settled, handled = _settle(definition, left, facts, expire(definition.deadline, at, DEADLINE_EXPIRED)), True
+        expired = expire(definition.deadline, state.node, DEADLINE_EXPIRED)
+        if isinstance(expired, Suspend) and isinstance(settled.move, Open | Park):
+            expired = replace(expired, node=settled.move.node)
+        settled, handled = _settle(definition, left, facts, expired), True
     return replace(settled, wait_result=wait_result, deadline_handled=handled)
 
 

@@ -79,14 +79,12 @@ class Flow:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         meta = cls.__dict__.get("Meta")
-        if getattr(meta, "abstract", False):
+        if getattr(meta, "__dict__", {}).get("abstract", False):
             return
         nodes: dict[str, Node] = {}
         for base in reversed(cls.__mro__):
-            for name, value in vars(base).items():
-                if isinstance(value, Node):
-                    nodes[name] = value
-        settings = {name: value for name, value in vars(meta).items() if not name.startswith("_")} if meta else {}
+            nodes |= {name: value for name, value in vars(base).items() if isinstance(value, Node)}
+        settings = _options(meta)
         cls.definition = Definition(
             name=settings.get("name", kebab(cls.__name__)),
             version=settings.get("version", 1),
@@ -99,3 +97,13 @@ class Flow:
             unknown_options=tuple(sorted(set(settings) - META_OPTIONS)),
         )
         DECLARED.append(cls)
+
+
+def _options(meta: type | None) -> dict[str, Any]:
+    """What `class Meta` says, with what it inherits (`class Meta(Base.Meta)`); being abstract is not inherited."""
+    found: dict[str, Any] = {}
+    for base in reversed(meta.__mro__ if meta else ()):
+        if base is not object:
+            found.update({name: value for name, value in vars(base).items() if not name.startswith("_")})
+    found.pop("abstract", None)
+    return found

@@ -38,8 +38,9 @@ def fold(transitions: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], list
             faults.append(Difference(f"from_status of {row['seq']}", row["from_status"], state["status"]))
         if state and row["from_node"] != state["node"]:
             faults.append(Difference(f"from_node of {row['seq']}", row["from_node"], state["node"]))
-        source = Status(row["from_status"]) if row["from_status"] else None
-        if not is_legal(source, Status(row["to_status"])):
+        if not state and row["from_status"]:
+            faults.append(Difference(f"from_status of {row['seq']}", row["from_status"], ""))
+        if not _legal(row["from_status"], row["to_status"]):
             faults.append(Difference(f"move of {row['seq']}", f"{row['from_status']} → {row['to_status']}", "illegal"))
         if state and row["epoch"] < state["epoch"]:
             faults.append(Difference(f"epoch of {row['seq']}", row["epoch"], state["epoch"]))
@@ -53,6 +54,12 @@ def fold(transitions: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], list
             "policy_version": row["policy_version"],
         }
     return state, faults
+
+
+def _legal(source: str, target: str) -> bool:
+    if not {source or target, target} <= set(Status):
+        return False
+    return is_legal(Status(source) if source else None, Status(target))
 
 
 def compare(transitions: Iterable[Mapping[str, Any]], row: Mapping[str, Any]) -> list[Difference]:

@@ -29,10 +29,11 @@ class Refusal:
     reason: str
 
 
+#: All checks have one signature, also where one needs less of it.
 Check = Callable[[Definition, Node | None, State, Facts], Refusal | None]
 
 
-def check_intent(definition: Definition, node: Node | None, state: State, facts: Facts) -> Refusal | None:
+def check_intent(definition: Definition, node: Node | None, state: State, facts: Facts) -> Refusal | None:  # noqa: ARG001
     """The workflow works for the current version of an active intent."""
     if facts.intent_status != IntentStatus.ACTIVE or facts.intent_version != state.intent_version:
         return Refusal(
@@ -42,7 +43,7 @@ def check_intent(definition: Definition, node: Node | None, state: State, facts:
     return None
 
 
-def check_definition(definition: Definition, node: Node | None, state: State, facts: Facts) -> Refusal | None:
+def check_definition(definition: Definition, node: Node | None, state: State, facts: Facts) -> Refusal | None:  # noqa: ARG001
     """The definition that is loaded has the shape that the workflow was started with, and knows its node."""
     if facts.fingerprint != definition.fingerprint:
         return Refusal(
@@ -54,7 +55,7 @@ def check_definition(definition: Definition, node: Node | None, state: State, fa
     return None
 
 
-def check_candidate(definition: Definition, node: Node | None, state: State, facts: Facts) -> Refusal | None:
+def check_candidate(definition: Definition, node: Node | None, state: State, facts: Facts) -> Refusal | None:  # noqa: ARG001
     """The candidate that would be executed exists and still hashes to its recorded digest."""
     approval = _approval(definition, node)
     if approval is None:

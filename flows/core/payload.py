@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flows.core.errors import CheckpointTooLarge, PayloadError
 
 ENVELOPE = "$outlast"
 MAX_RESULT_BYTES = 256 * 1024
+
+#: Deeper values cannot be read back everywhere: parsers and copies recurse.
+MAX_DEPTH = 100
 
 _plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -33,6 +36,8 @@ def encode(value: Any, producer: str, max_bytes: int = MAX_RESULT_BYTES) -> str:
         text = _plain(value)
     except (TypeError, ValueError, RecursionError):
         raise PayloadError(producer, _explain(value)) from None
+    if text.count("[") + text.count("{") > MAX_DEPTH and is_deep(value):
+        raise PayloadError(producer, f"is nested too deeply; at most {MAX_DEPTH} levels are stored")
     if "\\u0000" in text and _has_nul(value):
         raise PayloadError(producer, "holds a NUL character, which PostgreSQL cannot store; remove it or send bytes as base64")
     try:
@@ -68,10 +73,30 @@ def encode_checkpoint(value: Any, producer: str, max_bytes: int) -> str:
     text = encode(dict(value), producer, max_bytes=1 << 30)
     size = len(text.encode())
     if size > max_bytes:
-        sizes = sorted(((len(_plain(item)), key) for key, item in value.items()), reverse=True)[:3]
+        sizes = sorted(((len(_plain(item).encode()), str(key)) for key, item in value.items()), reverse=True)[:3]
         largest = ", ".join(f"{key} ({count:,} bytes)" for count, key in sizes)
         raise CheckpointTooLarge(producer, f"is {size:,} bytes, at most {max_bytes:,} are kept; largest keys: {largest}")
     return text
+
+
+def is_text(value: str) -> bool:
+    """Whether PostgreSQL can store this text: no NUL, no lone surrogate."""
+    return "\x00" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
+
+
+def is_deep(value: Any) -> bool:
+    """Whether a value has more than `MAX_DEPTH` levels; looks at no more than that many."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inside = (inner for item in level for inner in _inside(item) if isinstance(inner, Mapping | list | tuple))
+        level = list({id(inner): inner for inner in inside}.values())
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
 
 
 def _explain(value: Any) -> str:
@@ -80,7 +105,7 @@ def _explain(value: Any) -> str:
 
 
 def _first_fault(value: Any, path: str, depth: int) -> str | None:
-    if depth > 200:
+    if depth > MAX_DEPTH:
         return f"is nested too deeply{_at(path)}"
     if value is None or isinstance(value, str | bool | int):
         return None
@@ -102,7 +127,7 @@ def _first_fault(value: Any, path: str, depth: int) -> str | None:
 
 
 def _at(path: str) -> str:
-    return f" (at {path.lstrip('.')})" if path else ""
+    return f" (at {path.lstrip('.'):.100})" if path else ""
 
 
 def _has_nul(value: Any) -> bool:

@@ -5,6 +5,7 @@ Durations are `datetime.timedelta`; `seconds(3)`, `minutes(10)`, `hours(2)` and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -101,7 +102,7 @@ class Retry:
             raise DefinitionError("Retry(max_lost=…) must not be negative.")
         if self.initial < timedelta(0) or self.maximum < self.initial:
             raise DefinitionError("Retry delays: 0 <= initial <= maximum.")
-        if self.backoff < 1 or not 0 <= self.jitter <= 1:
+        if not 1 <= self.backoff < math.inf or not 0 <= self.jitter <= 1:
             raise DefinitionError("Retry(backoff=…) is at least 1 and jitter between 0 and 1.")
 
 

@@ -19,10 +19,17 @@ DECLARE
     source text := '';
 BEGIN
     IF TG_OP = 'UPDATE' THEN
+        source := OLD.status;
+        IF NEW.version = OLD.version THEN
+            IF (OLD.status, OLD.node, OLD.outcome, OLD.epoch, OLD.intent_version, OLD.intent_id)
+                IS DISTINCT FROM (NEW.status, NEW.node, NEW.outcome, NEW.epoch, NEW.intent_version, NEW.intent_id) THEN
+                RAISE EXCEPTION 'outlast: workflow % changed without its version moving by one', NEW.id USING ERRCODE = 'OL002';
+            END IF;
+            RETURN NULL;
+        END IF;
         IF NEW.version <> OLD.version + 1 THEN
             RAISE EXCEPTION 'outlast: workflow % changed without its version moving by one', NEW.id USING ERRCODE = 'OL002';
         END IF;
-        source := OLD.status;
     ELSIF NEW.version <> 1 THEN
         RAISE EXCEPTION 'outlast: workflow % does not start at version 1', NEW.id USING ERRCODE = 'OL002';
     END IF;
@@ -39,24 +46,21 @@ BEGIN
         }'::text[]) THEN
         RAISE EXCEPTION 'outlast: illegal move of workflow % from % to %', NEW.id, source, NEW.status USING ERRCODE = 'OL003';
     END IF;
-    IF NOT EXISTS (
-        SELECT FROM outlast_transition t
-        WHERE t.workflow_id = NEW.id AND t.seq = NEW.version AND t.to_status = NEW.status AND t.to_node = NEW.node
-          AND t.epoch = NEW.epoch AND t.outcome = NEW.outcome AND t.from_status = source
-    ) THEN
+    PERFORM FROM outlast_transition t
+    WHERE t.workflow_id = NEW.id AND t.seq = NEW.version AND t.to_status = NEW.status AND t.to_node = NEW.node
+      AND t.epoch = NEW.epoch AND t.outcome = NEW.outcome AND t.from_status = source;
+    IF NOT FOUND THEN
         RAISE EXCEPTION 'outlast: workflow % moved to % without its log row', NEW.id, NEW.status USING ERRCODE = 'OL004';
     END IF;
     RETURN NULL;
 END $$;
 
+-- By columns, not by a WHEN: the text of a WHEN would be parsed anew by every statement.
 CREATE TRIGGER outlast_workflow_started AFTER INSERT ON outlast_workflow
     FOR EACH ROW EXECUTE FUNCTION outlast_workflow_moved();
-CREATE TRIGGER outlast_workflow_moved AFTER UPDATE ON outlast_workflow
-    FOR EACH ROW WHEN (
-        OLD.version IS DISTINCT FROM NEW.version OR OLD.status IS DISTINCT FROM NEW.status OR OLD.node IS DISTINCT FROM NEW.node
-        OR OLD.outcome IS DISTINCT FROM NEW.outcome OR OLD.epoch IS DISTINCT FROM NEW.epoch
-        OR OLD.intent_version IS DISTINCT FROM NEW.intent_version OR OLD.intent_id IS DISTINCT FROM NEW.intent_id
-    ) EXECUTE FUNCTION outlast_workflow_moved();
+CREATE TRIGGER outlast_workflow_moved
+    AFTER UPDATE OF version, status, node, outcome, epoch, intent_version, intent_id ON outlast_workflow
+    FOR EACH ROW EXECUTE FUNCTION outlast_workflow_moved();
 """
 
 APPEND_ONLY = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from flows.core.protocol import ActivityStatus, AttemptOutcome
+from flows.models.guards import known
 
 
 class Activity(models.Model):
@@ -42,9 +42,7 @@ class Activity(models.Model):
         db_table = "outlast_activity"
         default_permissions = ("view",)
         constraints = [
-            models.CheckConstraint(
-                name="outlast_activity_status", condition=models.Q(status__in=[s.value for s in ActivityStatus])
-            ),
+            known("outlast_activity_status", "activity", "status"),
         ]
 
     def __str__(self) -> str:
@@ -79,9 +77,7 @@ class Attempt(models.Model):
         db_table = "outlast_attempt"
         default_permissions = ("view",)
         constraints = [
-            models.CheckConstraint(
-                name="outlast_attempt_outcome", condition=models.Q(outcome__in=[o.value for o in AttemptOutcome])
-            ),
+            known("outlast_attempt_outcome", "attempt", "outcome"),
         ]
 
     def __str__(self) -> str:

@@ -6,7 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from flows.core.protocol import WAIT_KINDS, TimerKind, WaitStatus
+from flows.core.protocol import WaitStatus
+from flows.models.guards import known
 
 
 class Wait(models.Model):
@@ -38,8 +39,8 @@ class Wait(models.Model):
         db_table = "outlast_wait"
         default_permissions = ("view",)
         constraints = [
-            models.CheckConstraint(name="outlast_wait_status", condition=Q(status__in=[s.value for s in WaitStatus])),
-            models.CheckConstraint(name="outlast_wait_kind", condition=Q(kind__in=sorted(WAIT_KINDS))),
+            known("outlast_wait_status", "wait", "status"),
+            known("outlast_wait_kind", "wait kind", "kind"),
             models.UniqueConstraint(
                 fields=["workflow", "node"], name="outlast_wait_open_once", condition=Q(status=WaitStatus.OPEN.value)
             ),
@@ -87,8 +88,8 @@ class Timer(models.Model):
         db_table = "outlast_timer"
         default_permissions = ("view",)
         constraints = [
-            models.CheckConstraint(name="outlast_timer_status", condition=Q(status__in=TimerStatus.values)),
-            models.CheckConstraint(name="outlast_timer_kind", condition=Q(kind__in=[k.value for k in TimerKind])),
+            known("outlast_timer_status", "timer", "status"),
+            known("outlast_timer_kind", "timer kind", "kind"),
         ]
         indexes = [
             models.Index(fields=["due_at"], name="outlast_timer_due", condition=Q(status=TimerStatus.PENDING.value)),

@@ -7,15 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from flows.core.protocol import OUTCOMES, Status
-
-
-def _outcomes_match() -> Q:
-    """Each status with the outcomes that it may carry; "" in the column stands for none."""
-    allowed = Q()
-    for status, outcomes in OUTCOMES.items():
-        allowed |= Q(status=status.value, outcome__in=sorted(o.value if o else "" for o in outcomes))
-    return allowed
+from flows.core.protocol import Status
+from flows.models.guards import state
 
 
 class Workflow(models.Model):
@@ -88,13 +81,7 @@ class Workflow(models.Model):
         default_permissions = ("view",)
         permissions = [("operate_workflow", _("Can cancel, pause and resume workflows"))]
         constraints = [
-            models.CheckConstraint(name="outlast_workflow_status", condition=Q(status__in=[s.value for s in Status])),
-            models.CheckConstraint(name="outlast_workflow_outcome", condition=_outcomes_match()),
-            models.CheckConstraint(
-                name="outlast_workflow_owner",
-                condition=Q(status=Status.RUNNING.value, worker_id__isnull=False)
-                | ~Q(status=Status.RUNNING.value) & Q(worker_id__isnull=True),
-            ),
+            state("outlast_workflow_state"),
             models.UniqueConstraint(fields=["flow_name", "key"], name="outlast_workflow_key", condition=Q(key__isnull=False)),
         ]
         indexes = [

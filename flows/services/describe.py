@@ -116,13 +116,14 @@ def list_workflows(
 
 def timeline(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     """The transitions of a workflow, oldest first."""
-    return list(Transition.objects.using(using).filter(workflow_id=workflow_id).order_by("seq").values())
+    return [dict(row) for row in Transition.objects.using(using).filter(workflow_id=workflow_id).order_by("seq").values()]
 
 
 def attempts(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     """The ended attempts of a workflow, oldest first."""
     rows = Attempt.objects.using(using).filter(workflow_id=workflow_id).order_by("activity_seq", "number")
-    return list(rows.values("activity_seq", "number", "node", "outcome", "error_code", "error_class", "started_at", "ended_at"))
+    fields = ("activity_seq", "number", "node", "outcome", "error_code", "error_class", "started_at", "ended_at")
+    return [dict(row) for row in rows.values(*fields)]
 
 
 def verify(workflow: Any = None, *, using: str | None = None) -> Iterable[tuple[UUID, list[fold.Difference]]]:

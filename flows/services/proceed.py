@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
@@ -99,11 +100,11 @@ def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, 
         case moves.Park() as move:
             return _park(owned, decided, move, keeping, ending)
         case moves.RetryLater() as move:
-            return _leave(owned, decided, arrows.retry(owned, move, ending))
+            return _leave(owned, arrows.retry(owned, move, ending))
         case moves.Suspend() as move:
-            return _leave(owned, decided, arrows.suspend(owned, decided, move, ending))
+            return _leave(owned, arrows.suspend(owned, decided, move, ending))
         case moves.Finish() as move:
-            return _leave(owned, decided, arrows.finish(owned, decided, move, ending))
+            return _leave(owned, arrows.finish(owned, decided, move, ending))
     raise AssertionError(f"the engine returned {decided.move!r}")
 
 
@@ -151,7 +152,7 @@ def _park(owned: Owned, decided: Decided, move: moves.Park, keeping: Keeping, en
     arrow = arrows.parking(owned, decided, move, ending)
     plane = registry.wait_plane(move.kind)
     if not move.event_type and plane is None:
-        return _leave(owned, decided, arrow)
+        return _leave(owned, arrow)
     with committing("park", owned.using):
         early = None
         if move.event_type:
@@ -190,9 +191,9 @@ def _woken_at_once(
     return proceed(owned, Woken(), keeping)
 
 
-def _leave(owned: Owned, decided: Decided, arrow: store.Move) -> Progress | None:
+def _leave(owned: Owned, arrow: store.Move) -> Progress | None:
     """Make a move that lets go of the workflow."""
-    with committing("move", owned.using) if _closes_plane(owned, arrow) else _autocommit():
+    with committing("move", owned.using) if _closes_plane(owned, arrow) else nullcontext():
         made = store.move(arrow, owned.using)
         if made is None:
             return None
@@ -200,12 +201,6 @@ def _leave(owned: Owned, decided: Decided, arrow: store.Move) -> Progress | None
     if arrow.wakes_in is not None or arrow.wakes_at is not None:
         _hint_soon(owned, arrow)
     return Progress.LEFT
-
-
-class _autocommit:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 def _hint_soon(owned: Owned, arrow: store.Move) -> None:

@@ -96,7 +96,7 @@ def start_many(
         if intent is not None:
             intent_id, version = _share_intent(intent, alias)
             unique = [_for_intent(new, intent_id) for new in unique]
-        rows = store.start(unique, _common(definition, by, priority, version, intent is None), alias)
+        rows = store.start(unique, _common(definition, by, priority, version, own_intent=intent is None), alias)
         made = {row.key if row.key is not None else row.id: row for row in rows}
         answers = [_answer(definition, new, made) for new in prepared]
         ready = [(row.id, _queue(definition), definition.name, definition.start) for row in rows if row.created]
@@ -115,14 +115,18 @@ def link(workflow: Any, session: str, *, using: str | None = None) -> bool:
 
 def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], goal: str, subject: Any) -> store.NewWorkflow:
     producer = f"the input of {definition.name}"
-    if not isinstance(value, Mapping):
-        raise PayloadError(producer, f"must be an object (a dict), got {type(value).__name__}")
-    if key is not None and (not isinstance(key, str) or not key or "\x00" in key or len(key) > MAX_KEY):
+    _check_object(value, producer)
+    if key is not None and (not key or "\x00" in key or len(key) > MAX_KEY):
         raise PayloadError(f"the key of {definition.name}", f"must be text of 1 to {MAX_KEY} characters, got {key!r:.80}")
     text = payload.encode(dict(value), producer, conf.MAX_INPUT_BYTES)
     digest = canonical.digest(dict(value), producer)
     new = new_id()
     return store.NewWorkflow(new, new, key, text, digest, goal or f"{definition.name} {key or ''}".strip(), _subject(subject))
+
+
+def _check_object(value: object, producer: str) -> None:
+    if not isinstance(value, Mapping):
+        raise PayloadError(producer, f"must be an object (a dict), got {type(value).__name__}")
 
 
 def _subject(subject: Any) -> str:
@@ -164,7 +168,7 @@ def _queue(definition: Definition) -> str:
     return first.queue if isinstance(first, Activity) else "agents"
 
 
-def _common(definition: Definition, by: Any, priority: int, intent_version: int, own_intent: bool) -> dict[str, Any]:
+def _common(definition: Definition, by: Any, priority: int, intent_version: int, *, own_intent: bool) -> dict[str, Any]:
     first = definition.nodes[definition.start]
     opens = isinstance(first, Activity) and first.gate is None
     step = first.steps[0] if isinstance(first, Pipeline) else None

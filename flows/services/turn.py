@@ -29,10 +29,21 @@ STALE_CLAIM_SECONDS = 0.3
 class Host(Limits, Protocol):
     """The process that a turn runs in."""
 
-    pid: int
-    flows: Sequence[str]
-    versions: Sequence[int]
-    placements: Sequence[str]
+    @property
+    def pid(self) -> int:
+        """The process that runs the code."""
+
+    @property
+    def flows(self) -> Sequence[str]:
+        """Names of the definitions offered; `versions` are theirs, in the same order."""
+
+    @property
+    def versions(self) -> Sequence[int]:
+        """Versions of the definitions offered."""
+
+    @property
+    def placements(self) -> Sequence[str]:
+        """Placement labels offered."""
 
     def worker(self) -> UUID | None:
         """The incarnation that owns, or None while there is no lease."""

@@ -13,7 +13,7 @@ WITH moved AS (
     SET node = %(node)s, version = w.version + 1, activity_seq = w.activity_seq + 1, active_seq = w.activity_seq + 1,
         attempts = w.attempts + 1, error_code = NULL, updated_at = flows_now()
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
-      AND w.intent_version = %(intent_version)s::int AND w.worker_id = %(worker)s::uuid AND w.wake_seq = %(wake_seq)s::int
+      AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid AND w.wake_seq = %(wake_seq)s::int
       AND w.pause_requested_at IS NULL
     RETURNING w.*
 ), done AS (

@@ -10,7 +10,7 @@ HEARTBEAT = """
 WITH mine AS (
     SELECT w.id, w.active_seq, w.pause_requested_at FROM outlast_workflow w
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
-      AND w.worker_id = %(worker)s::uuid
+      AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
 ), beat AS (
     UPDATE outlast_activity a
     SET timeout_at = flows_now() + a.timeout_s * interval '1 second', notes = coalesce(%(notes)s::jsonb, a.notes)
@@ -40,7 +40,8 @@ def heartbeat(
 
 CHECKPOINT = """
 UPDATE outlast_workflow SET checkpoint = %(checkpoint)s::jsonb, updated_at = flows_now()
-WHERE id = %(id)s::uuid AND version = %(version)s::int AND status = 'running' AND epoch = %(epoch)s::int AND worker_id = %(worker)s::uuid
+WHERE id = %(id)s::uuid AND version = %(version)s::int AND status = 'running' AND epoch = %(epoch)s::int
+  AND worker_id IS NOT DISTINCT FROM %(worker)s::uuid
 RETURNING id
 """
 

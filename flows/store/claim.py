@@ -134,7 +134,8 @@ WITH moved AS (
     UPDATE outlast_workflow w
     SET status = 'runnable', version = w.version + 1, worker_id = NULL, worker_pid = NULL, updated_at = flows_now()
     FROM unnest(%(ids)s::uuid[], %(versions)s::int[], %(touched)s::timestamptz[]) AS g(id, version, touched)
-    WHERE w.id = g.id AND w.version = g.version AND (g.touched IS NULL OR w.updated_at = g.touched) AND w.status = 'running' AND w.worker_id = %(worker)s::uuid
+    WHERE w.id = g.id AND w.version = g.version AND (g.touched IS NULL OR w.updated_at = g.touched)
+      AND w.status = 'running' AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
     RETURNING w.*
 ), activity AS (
     UPDATE outlast_activity a
@@ -171,7 +172,7 @@ def release(rows: Sequence[tuple[UUID, int, datetime | None]], worker: UUID, usi
 
 BEGIN = """
 UPDATE outlast_workflow SET updated_at = flows_now()
-WHERE id = %(id)s::uuid AND version = %(version)s::int AND status = 'running' AND worker_id = %(worker)s::uuid
+WHERE id = %(id)s::uuid AND version = %(version)s::int AND status = 'running' AND worker_id IS NOT DISTINCT FROM %(worker)s::uuid
 RETURNING id
 """
 

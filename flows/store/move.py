@@ -41,7 +41,7 @@ WITH moved AS (
         pause_requested_at = CASE WHEN %(status)s = 'running' THEN w.pause_requested_at END,
         updated_at = flows_now()
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
-      AND w.intent_version = %(intent_version)s::int AND w.worker_id = %(worker)s::uuid
+      AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
       AND (%(wake_seq)s::int IS NULL OR w.wake_seq = %(wake_seq)s::int)
     RETURNING w.*
 ), ended AS (
@@ -205,7 +205,7 @@ WITH moved AS (
     SET status = CASE WHEN w.pause_requested_at IS NULL THEN 'waiting' ELSE 'paused' END, outcome = 'WAITING',
         version = w.version + 1, worker_id = NULL, worker_pid = NULL, pause_requested_at = NULL, updated_at = flows_now()
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
-      AND w.worker_id = %(worker)s::uuid AND w.wake_seq = %(wake_seq)s::int
+      AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid AND w.wake_seq = %(wake_seq)s::int
     RETURNING w.*
 ), logged AS (
     INSERT INTO outlast_transition (

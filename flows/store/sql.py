@@ -7,8 +7,10 @@ prepared on the server. Every write that commits passes `commit_point`, before a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import psycopg
@@ -22,6 +24,8 @@ from flows.core.errors import HalfMove
 seam: Callable[[str, str], None] | None = None
 
 HALF_MOVE_STATE = "OL001"
+
+_NAMED = re.compile(r"%\((\w+)\)s")
 
 
 def run(name: str, statement: str, params: Mapping[str, Any], using: str) -> list[tuple[Any, ...]]:
@@ -50,12 +54,24 @@ def _execute(connection: BaseDatabaseWrapper, statement: str, params: Mapping[st
         raw.prepare_threshold = 2
     with connection.wrap_database_errors:
         try:
-            cursor = psycopg.Cursor(raw).execute(statement, params)
+            text, names = _numbered(statement)
+            cursor = psycopg.RawCursor(raw).execute(text.encode(), [params[name] for name in names])
         except psycopg.Error as error:
             if error.sqlstate == HALF_MOVE_STATE:
                 raise HalfMove(str(error)) from error
             raise
         return cursor.fetchall() if cursor.description else []
+
+
+@lru_cache(maxsize=256)
+def _numbered(statement: str) -> tuple[str, tuple[str, ...]]:
+    """The statement with the server's own placeholders ($1, $2 …) and the names in their order; written once, not at every call."""
+    names: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return f"${names.setdefault(found[1], len(names) + 1)}"
+
+    return _NAMED.sub(number, statement), tuple(names)
 
 
 def may_prepare(connection: BaseDatabaseWrapper) -> bool:

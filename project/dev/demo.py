@@ -21,6 +21,7 @@ from project.dev.demo_setup import DemoError
 SECONDS = float(os.environ.get("OUTLAST_DEMO_SECONDS", "180"))
 INTERACTIVE = os.environ.get("INTERACTIVE", "") not in ("", "0")
 CHANGES = "Good. Please mention the new version in the changelog."
+GRACE = 5  # at the end nobody waits long for a worker: what it may still be doing does not depend on it
 LIVE = ("runnable", "running", "waiting", "paused", "reconciling", "cancelling")
 BEGAN = time.monotonic()
 
@@ -36,7 +37,10 @@ def main() -> int:
         robin, _ = demo_setup.make_people(password)
         remote = demo_setup.make_repository(folder)
         with procs.Procs(env=environment, log_dir=str(folder / "logs")) as running:
-            return Story(running, folder, remote, robin, password).tell()
+            try:
+                return Story(running, folder, remote, robin, password).tell()
+            finally:
+                running.stop(grace=GRACE)
 
 
 def say(text: str) -> None:

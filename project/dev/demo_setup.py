@@ -72,9 +72,10 @@ def start_django(environment: dict[str, str]) -> None:
     import django
     from django.core.management import call_command
 
-    os.environ.update(environment)
-    os.environ.setdefault("LOG_LEVEL", "WARNING")
+    level = os.environ.get("LOG_LEVEL")
+    os.environ.update(environment, LOG_LEVEL=level or "WARNING")  # this process tells a story; the others write logs
     django.setup()
+    os.environ["LOG_LEVEL"] = level or "INFO"
     call_command("migrate", verbosity=0)
 
 

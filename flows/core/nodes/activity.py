@@ -137,7 +137,7 @@ class Decision(Activity):
     retry: Retry = field(kw_only=True, default=Retry(retry_on=(InvalidCandidate,)))
 
     def completed(self, state: State, result: Any) -> Move:
-        choice = result.get("choice") if isinstance(result, Mapping) else None
+        choice = str(result.get("choice")) if isinstance(result, Mapping) else ""
         if choice not in self.choices:
             return self.failed(state, classify(InvalidCandidate()))
         return Goto(self.choices[choice])

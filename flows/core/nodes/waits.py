@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+from flows.core import payload
 from flows.core.errors import DefinitionError
 from flows.core.moves import CancelSelf, Finish, Goto, Move, Park, Rest, Suspend
 from flows.core.nodes.activity import candidate_of, qualified
@@ -40,6 +41,14 @@ def deadline_target(deadline: Deadline | None) -> Iterator[tuple[str, str]]:
         yield "deadline", deadline.then
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and payload.is_text(value)
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, datetime) and value.tzinfo is not None
+
+
 @dataclass(frozen=True)
 class Wait(Node):
     """Wait for an event of a type with a key; the event is evidence, `read` makes a value of it.
@@ -62,7 +71,7 @@ class Wait(Node):
 
     def enter(self, state: State) -> Move:
         key = self.key(state) if callable(self.key) else self.key
-        if not isinstance(key, str) or not key or "\x00" in key:
+        if not _is_text(key):
             raise DefinitionError(f"The key of wait {self.name} must be text that is not empty, got {key!r}.")
         span = self.deadline.after if self.deadline else None
         return Park(self.name, self.kind, f"waiting for {self.event} {key}", event_type=self.event, keys=(key,), deadline=span)
@@ -134,7 +143,7 @@ class Sleep(Node):
 
     def enter(self, state: State) -> Move:
         wakes_at = self.until(state) if self.until else state.now + (self.span or timedelta())
-        if not isinstance(wakes_at, datetime) or wakes_at.tzinfo is None:
+        if not _is_moment(wakes_at):
             raise DefinitionError(f"until= of sleep {self.name} must give a datetime with a time zone, got {wakes_at!r}.")
         return Park(self.name, self.kind, "sleeping", wakes_at=wakes_at)
 

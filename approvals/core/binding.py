@@ -1,0 +1,266 @@
+"""Is this answer for exactly this pending candidate, from somebody who may give it? One pure function over facts read under lock.
+
+    who      active, permitted, in the role, not answering for himself
+    before   the same answer again; somebody answered first
+    alive    intent, workflow, status of the request, wait, time
+    what     the digest that was seen, a sound candidate, an answer on offer, a reason where one is needed
+The first refusal is the answer; its code is stable, its sentence says why and the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from approvals.core.status import ANSWERED, ANSWERS, NEEDS_COMMENT, RequestStatus
+
+
+class Code(StrEnum):
+    """Why an answer changed nothing. Stored in the audit; ALREADY is no refusal but the same answer given twice."""
+
+    USER_INACTIVE = "USER_INACTIVE"
+    NOT_PERMITTED = "NOT_PERMITTED"
+    WRONG_ROLE = "WRONG_ROLE"
+    SELF_APPROVAL = "SELF_APPROVAL"
+    ALREADY = "ALREADY"
+    ANSWERED_BEFORE = "ANSWERED_BEFORE"
+    INTENT_SUPERSEDED = "INTENT_SUPERSEDED"
+    WORKFLOW_ENDED = "WORKFLOW_ENDED"
+    REQUEST_EXPIRED = "REQUEST_EXPIRED"
+    REQUEST_WITHDRAWN = "REQUEST_WITHDRAWN"
+    REQUEST_INVALIDATED = "REQUEST_INVALIDATED"
+    NOT_WAITING = "NOT_WAITING"
+    STALE_CANDIDATE = "STALE_CANDIDATE"
+    CANDIDATE_INVALID = "CANDIDATE_INVALID"
+    ANSWER_NOT_OFFERED = "ANSWER_NOT_OFFERED"
+    COMMENT_REQUIRED = "COMMENT_REQUIRED"
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The answer that stands: who gave it, what, about which digest."""
+
+    by: Any
+    label: str
+    verdict: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """The request and what it is bound to, as recorded now. `sound_digest` is the frozen candidate's, computed anew."""
+
+    status: str
+    role: str
+    answers: tuple[str, ...]
+    self_approval: bool
+    requester: Any
+    digest: str
+    sound_digest: str | None
+    intent_version: int
+    intent_version_now: int
+    intent_status: str
+    workflow_status: str
+    epoch: int
+    epoch_now: int
+    waiting: bool
+    expired: bool
+    first: First | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewFacts:
+    """Who answers, with which rights at this moment, and what."""
+
+    by: Any
+    active: bool
+    permitted: bool
+    groups: frozenset[str]
+    verdict: str = ""
+    digest: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an answer changed nothing. `template` takes `params`, so that the words can be translated."""
+
+    code: Code
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def template(self) -> str:
+        return SENTENCES[self.code]
+
+    @property
+    def sentence(self) -> str:
+        """The sentence in English."""
+        return self.template % self.params
+
+
+Check = Callable[[RequestFacts, ReviewFacts], Refusal | None]
+
+
+def judge(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """The first reason why this answer is not taken, or None: it is."""
+    return _first(CHECKS, request, review)
+
+
+def may_answer(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """The same without the answer itself: whether this person can be offered the form."""
+    return _first(WHO + BEFORE + ALIVE, request, review)
+
+
+def _first(checks: tuple[Check, ...], request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    for check in checks:
+        if refusal := check(request, review):
+            return refusal
+    return None
+
+
+def check_account(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """An active account with the permission to answer."""
+    if not review.active:
+        return Refusal(Code.USER_INACTIVE)
+    return None if review.permitted else Refusal(Code.NOT_PERMITTED)
+
+
+def check_role(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """A member of the role. Being a superuser is power over the system, not the competence that the flow asks for."""
+    return None if request.role in review.groups else Refusal(Code.WRONG_ROLE, {"role": request.role})
+
+
+def check_self(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """Not the accountable user himself, unless the flow allows it."""
+    if request.self_approval or request.requester is None or request.requester != review.by:
+        return None
+    return Refusal(Code.SELF_APPROVAL, {"role": request.role})
+
+
+def check_first_answer(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """The first answer stands; the very same one again is recognised (a double click, a message delivered twice)."""
+    first = request.first
+    if request.status not in ANSWERED:
+        return None
+    if first is not None and (first.by, first.verdict, first.digest) == (review.by, review.verdict, review.digest):
+        return Refusal(Code.ALREADY)
+    who = first.label if first is not None else "?"
+    return Refusal(Code.ANSWERED_BEFORE, {"who": who, "answer": first.verdict if first else request.status})
+
+
+def check_intent(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """The goal is still the one that the request was made for."""
+    if request.intent_status == "active" and request.intent_version == request.intent_version_now:
+        return None
+    params = {"bound": request.intent_version, "now": request.intent_version_now, "status": request.intent_status}
+    return Refusal(Code.INTENT_SUPERSEDED, params)
+
+
+def check_workflow(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """The workflow is alive, in the same generation."""
+    if request.workflow_status not in ("waiting", "paused", "runnable", "running"):
+        return Refusal(Code.WORKFLOW_ENDED, {"status": request.workflow_status})
+    return None if request.epoch == request.epoch_now else Refusal(Code.NOT_WAITING)
+
+
+_CLOSED = {
+    RequestStatus.EXPIRED: Code.REQUEST_EXPIRED,
+    RequestStatus.WITHDRAWN: Code.REQUEST_WITHDRAWN,
+    RequestStatus.INVALIDATED: Code.REQUEST_INVALIDATED,
+}
+
+
+def check_pending(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """The request is pending, in time, and its wait still takes an answer."""
+    if request.status != RequestStatus.PENDING:
+        return Refusal(_CLOSED.get(RequestStatus(request.status), Code.NOT_WAITING))
+    if request.expired:
+        return Refusal(Code.REQUEST_EXPIRED)
+    return None if request.waiting else Refusal(Code.NOT_WAITING)
+
+
+def check_digest(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """The answer is for the candidate that would be executed, to the last byte."""
+    if review.digest == request.digest:
+        return None
+    return Refusal(Code.STALE_CANDIDATE, {"seen": review.digest[:19] or "?", "now": request.digest[:19]})
+
+
+def check_sound(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """What would be approved hashes to its recorded digest; saying no to it stays possible."""
+    if review.verdict != "approve" or request.sound_digest == request.digest:
+        return None
+    return Refusal(Code.CANDIDATE_INVALID)
+
+
+def check_offered(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """The flow has a route for this answer."""
+    if ANSWERS.get(review.verdict) in request.answers:
+        return None
+    return Refusal(Code.ANSWER_NOT_OFFERED, {"verdict": review.verdict, "answers": ", ".join(request.answers)})
+
+
+def check_comment(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """A no says why."""
+    needed = review.verdict in NEEDS_COMMENT and not review.comment.strip()
+    return Refusal(Code.COMMENT_REQUIRED) if needed else None
+
+
+WHO: tuple[Check, ...] = (check_account, check_role, check_self)
+BEFORE: tuple[Check, ...] = (check_first_answer,)
+ALIVE: tuple[Check, ...] = (check_intent, check_workflow, check_pending)
+WHAT: tuple[Check, ...] = (check_digest, check_sound, check_offered, check_comment)
+CHECKS: tuple[Check, ...] = WHO + BEFORE + ALIVE + WHAT
+
+
+def _(text: str) -> str:
+    """Marks a text for `makemessages`; the core does not translate, the services do."""
+    return text
+
+
+SENTENCES: dict[Code, str] = {
+    Code.USER_INACTIVE: _("Your account is not active, so it cannot answer. Ask an administrator to activate it."),
+    Code.NOT_PERMITTED: _(
+        "Your account may not answer approval requests. Ask an administrator for the permission “Can answer approval requests”."
+    ),
+    Code.WRONG_ROLE: _(
+        "Only members of the group “%(role)s” may answer this request. Leave it to one of them, or ask an administrator to add you."
+    ),
+    Code.SELF_APPROVAL: _(
+        "You are accountable for this workflow, and its flow does not let you approve your own work. "
+        "Another member of “%(role)s” has to answer."
+    ),
+    Code.ALREADY: _("You gave this very answer before. It stands, and nothing was changed."),
+    Code.ANSWERED_BEFORE: _(
+        "%(who)s answered this request first (%(answer)s). That answer stands; yours is recorded and changes nothing."
+    ),
+    Code.INTENT_SUPERSEDED: _(
+        "The goal has changed since this was asked: version %(bound)s then, version %(now)s now (%(status)s). "
+        "Your answer changes nothing; work for the new goal asks anew."
+    ),
+    Code.WORKFLOW_ENDED: _(
+        "The workflow is %(status)s, so there is nothing left to answer. Your answer is recorded and changes nothing."
+    ),
+    Code.REQUEST_EXPIRED: _(
+        "The time to answer is over, and silence never approves. What the flow declares for that case happens now; "
+        "if it asks again, a new request appears in the inbox."
+    ),
+    Code.REQUEST_WITHDRAWN: _("This request was withdrawn: the workflow no longer needs an answer. There is nothing to do."),
+    Code.REQUEST_INVALIDATED: _(
+        "This request no longer counts: a newer candidate was proposed, or the workflow has ended. "
+        "Answer the newest request of the workflow, if there is one."
+    ),
+    Code.NOT_WAITING: _("The workflow does not wait for this answer any more. Go back to the inbox for what is open."),
+    Code.STALE_CANDIDATE: _(
+        "You answered about candidate %(seen)s, and the one that would be executed is %(now)s. "
+        "Nothing was changed: read the current candidate, then answer that one."
+    ),
+    Code.CANDIDATE_INVALID: _(
+        "The recorded candidate does not hash to its recorded digest, so it cannot be approved. "
+        "Request changes or deny it, and tell the operators."
+    ),
+    Code.ANSWER_NOT_OFFERED: _("This flow has no way on for “%(verdict)s”. It takes: %(answers)s."),
+    Code.COMMENT_REQUIRED: _("Say why: the next step reads your comment when you request changes or deny."),
+}

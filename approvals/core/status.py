@@ -1,0 +1,64 @@
+"""What a request may become. The same table is in the database (the move trigger) and checked against it by a test."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RequestStatus(StrEnum):
+    """Where a request for approval is.
+
+    consumed: an approval that an effect has used up. expired: nobody answered, or nobody used the approval, in its time.
+    withdrawn: its workflow was cancelled, superseded or went elsewhere before an answer. invalidated: an approval that no longer
+    counts, because a newer candidate was asked about or its workflow has ended.
+    """
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    CHANGES_REQUESTED = "changes_requested"
+    CONSUMED = "consumed"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    INVALIDATED = "invalidated"
+
+
+_CLOSED = frozenset({RequestStatus.EXPIRED, RequestStatus.INVALIDATED})
+
+#: From each status, the statuses that one guarded statement may lead to. None is the opening.
+MOVES: dict[RequestStatus | None, frozenset[RequestStatus]] = {
+    None: frozenset({RequestStatus.PENDING}),
+    RequestStatus.PENDING: frozenset(
+        {RequestStatus.APPROVED, RequestStatus.DENIED, RequestStatus.CHANGES_REQUESTED, RequestStatus.WITHDRAWN} | _CLOSED
+    ),
+    RequestStatus.APPROVED: frozenset({RequestStatus.CONSUMED} | _CLOSED),
+    RequestStatus.DENIED: frozenset(),
+    RequestStatus.CHANGES_REQUESTED: frozenset(),
+    RequestStatus.CONSUMED: frozenset(),
+    RequestStatus.EXPIRED: frozenset(),
+    RequestStatus.WITHDRAWN: frozenset(),
+    RequestStatus.INVALIDATED: frozenset(),
+}
+
+#: What a reviewer says → the answer that the flow routes by.
+ANSWERS: dict[str, str] = {"approve": "approved", "changes": "changes", "deny": "denied"}
+
+#: The answer → the request's status after it.
+STATUS_AFTER: dict[str, RequestStatus] = {
+    "approved": RequestStatus.APPROVED,
+    "changes": RequestStatus.CHANGES_REQUESTED,
+    "denied": RequestStatus.DENIED,
+}
+
+#: Statuses in which a person's answer stands.
+ANSWERED = frozenset(
+    {RequestStatus.APPROVED, RequestStatus.CONSUMED, RequestStatus.DENIED, RequestStatus.CHANGES_REQUESTED}
+)
+
+#: Answers that must say why: the next step reads it.
+NEEDS_COMMENT = frozenset({"changes", "deny"})
+
+
+def is_legal(source: RequestStatus | None, target: RequestStatus) -> bool:
+    """Whether a request may go from `source` to `target`."""
+    return target in MOVES[source]

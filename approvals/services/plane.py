@@ -1,0 +1,81 @@
+"""What the durable plane asks of the human plane: open the request behind a wait, close it, tell the gate, use an approval up.
+
+Every call runs inside the arrow's own transaction, with the workflow's row locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from approvals.store import requests as store
+from flows import registry
+from flows.conf import conf
+from flows.core import payload
+from flows.core.errors import HalfMove
+from flows.core.nodes import Approval
+from flows.core.policies import Deadline, Expiry
+from flows.core.state import ApprovalFact
+from flows.models import Workflow
+from flows.registry import Opening
+
+
+class ApprovalPlane:
+    """The owner of waits of kind "approval"."""
+
+    def opened(self, using: str, opening: Opening) -> None:
+        """Write the request; an older one of the same node counts no longer."""
+        detail, node = opening.park.detail, opening.park.node
+        candidate = detail["candidate"]
+        producer = f"the candidate of {detail['candidate_node']}"
+        frozen = {name: candidate[name] for name in ("choice", "value", "digest", "revision")}
+        evidence = candidate.get("evidence")
+        store.replace(opening.workflow_id, node, using)
+        question = store.Question(
+            wait=opening.wait_id,
+            role=detail["role"],
+            answers=list(detail["answers"]),
+            self_approval=bool(detail["self_approval"]),
+            candidate_node=detail["candidate_node"],
+            candidate=payload.encode(frozen, producer, conf.MAX_RESULT_BYTES * 2),
+            evidence=None if evidence is None else payload.encode(evidence, producer, conf.MAX_RESULT_BYTES * 2),
+            digest=candidate["digest"],
+            revision=candidate["revision"],
+            on_expiry=_on_expiry(opening, using),
+        )
+        if store.open_request(question, using) is None:
+            raise HalfMove(f"wait {opening.wait_id} was opened and its approval request was not")
+
+    def closed(self, using: str, wait_ids: Sequence[int], how: str) -> None:
+        """Close what is still open behind these waits."""
+        store.close(wait_ids, how, using)
+
+    def facts(self, using: str, workflow_id: Any, nodes: Sequence[str]) -> Mapping[str, ApprovalFact | None]:
+        """The newest request of each node; None where nobody was asked yet."""
+        found: dict[str, ApprovalFact | None] = dict.fromkeys(nodes)
+        for row in store.newest(workflow_id, nodes, using):
+            found[row.node] = ApprovalFact(
+                request_id=str(row.id),
+                status=row.status,
+                digest=row.digest,
+                intent_version=row.intent_version,
+                candidate=payload.decode(row.candidate),
+                expired=row.expired,
+                used_by=row.used_by,
+            )
+        return found
+
+    def use(self, using: str, request_id: str, activity_seq: int) -> bool:
+        """Use the approval up for this activity, in its time and once; the same activity again is the same use."""
+        return store.use(int(request_id), activity_seq, using)
+
+
+def _on_expiry(opening: Opening, using: str) -> str:
+    """What the flow declares for silence: "escalate", "cancel", "fail" or "node:NAME"; "" where the wait has no end of its own."""
+    row = Workflow.objects.using(using).filter(pk=opening.workflow_id).values_list("flow_name", "flow_version").first()
+    definition = registry.definition(*row) if row else None
+    node = definition.nodes.get(opening.park.node) if definition else None
+    expires: Deadline | None = node.expires if isinstance(node, Approval) else None
+    if expires is None:
+        return ""
+    return expires.expiry.value if isinstance(expires.expiry, Expiry) else f"node:{expires.then}"

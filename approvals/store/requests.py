@@ -1,0 +1,196 @@
+"""The guarded statements of a request: one function each, which returns the row or None (= lost).
+
+Everybody who writes here holds the workflow's row lock already (the arrow's own UPDATE, or `flows.store.locks.workflows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from flows.store.sql import loads, run
+
+LIVE_WORKFLOW_OF = "SELECT workflow_id, wait_id FROM outlast_approval_request WHERE id = %(id)s::bigint"
+
+
+def of(request_id: int, using: str) -> tuple[UUID, int] | None:
+    """(workflow, wait) of a request; neither ever changes, so this may be read before anything is locked."""
+    rows = run("find request", LIVE_WORKFLOW_OF, {"id": request_id}, using)
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+LOCK_WAIT = "SELECT id FROM outlast_wait WHERE id = %(id)s::bigint FOR UPDATE"
+LOCK = "SELECT id FROM outlast_approval_request WHERE id = %(id)s::bigint FOR UPDATE"
+
+
+def lock(request_id: int, wait_id: int, using: str) -> bool:
+    """Lock the wait, then the request: the order of `flows/store/locks.py`. The workflow must be locked."""
+    run("lock wait", LOCK_WAIT, {"id": wait_id}, using)
+    return bool(run("lock request", LOCK, {"id": request_id}, using))
+
+
+FACTS = """
+SELECT r.status, r.role, r.answers, r.self_approval, r.requester_id, r.digest, r.candidate, r.intent_version, i.version, i.status,
+    w.status, r.epoch, w.epoch, coalesce(o.status = 'open' AND o.evidence IS NULL AND o.epoch = w.epoch, false),
+    coalesce(r.expires_at <= flows_now(), false), v.by_id, v.by_label, v.verdict, v.digest
+FROM outlast_approval_request r
+JOIN outlast_workflow w ON w.id = r.workflow_id
+JOIN outlast_intent i ON i.id = r.intent_id
+LEFT JOIN outlast_wait o ON o.id = r.wait_id
+LEFT JOIN outlast_review v ON v.request_id = r.id AND v.refused = ''
+WHERE r.id = %(id)s::bigint
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A request and what it is bound to, as one snapshot shows them; the last four name the answer that was taken."""
+
+    status: str
+    role: str
+    answers: list[str]
+    self_approval: bool
+    requester: Any
+    digest: str
+    candidate: Any
+    intent_version: int
+    intent_version_now: int
+    intent_status: str
+    workflow_status: str
+    epoch: int
+    epoch_now: int
+    waiting: bool
+    expired: bool
+    first_by: Any
+    first_label: str | None
+    first_verdict: str | None
+    first_digest: str | None
+
+
+def facts(request_id: int, using: str) -> Recorded | None:
+    """What is recorded of a request now; under its locks it stays true."""
+    rows = run("facts of request", FACTS, {"id": request_id}, using)
+    return Recorded(*rows[0][:6], loads(rows[0][6]), *rows[0][7:]) if rows else None
+
+
+REPLACE = """
+UPDATE outlast_approval_request
+SET status = CASE WHEN status = 'approved' AND expires_at <= flows_now() THEN 'expired' ELSE 'invalidated' END
+WHERE workflow_id = %(workflow)s::uuid AND node = %(node)s AND status IN ('pending', 'approved')
+RETURNING id
+"""
+
+
+def replace(workflow_id: Any, node: str, using: str) -> list[int]:
+    """A new question is asked at this node: what was open or unused there counts no longer."""
+    return [row[0] for row in run("replace requests", REPLACE, {"workflow": workflow_id, "node": node}, using)]
+
+
+OPEN = """
+INSERT INTO outlast_approval_request (
+    workflow_id, wait_id, node, visit, role, answers, self_approval, candidate_node, candidate, evidence, digest, revision, intent_id,
+    intent_version, epoch, policy_version, requester_id, requester_label, asked_at, expires_at, on_expiry, status, answer)
+SELECT w.id, o.id, o.node, o.visit, %(role)s, %(answers)s::text[], %(self_approval)s::bool, %(candidate_node)s, %(candidate)s::jsonb,
+    %(evidence)s::jsonb, %(digest)s, %(revision)s::int, w.intent_id, w.intent_version, w.epoch, w.policy_version, w.user_id,
+    w.user_label, flows_now(), o.deadline_at, %(on_expiry)s, 'pending', ''
+FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
+WHERE o.id = %(wait)s::bigint AND o.status = 'open' AND o.epoch = w.epoch
+RETURNING id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of whom; the candidate and its evidence as JSON text."""
+
+    wait: int
+    role: str
+    answers: Sequence[str]
+    self_approval: bool
+    candidate_node: str
+    candidate: str
+    evidence: str | None
+    digest: str
+    revision: int
+    on_expiry: str
+
+
+def open_request(question: Question, using: str) -> int | None:
+    """Write the request behind an open wait; its binding is selected from the rows it is bound to."""
+    params = {name: getattr(question, name) for name in Question.__slots__}
+    rows = run("open request", OPEN, {**params, "answers": list(question.answers)}, using)
+    return rows[0][0] if rows else None
+
+
+ANSWER = """
+UPDATE outlast_approval_request r SET status = %(status)s, answer = %(answer)s, answered_at = flows_now()
+FROM outlast_workflow w
+WHERE r.id = %(id)s::bigint AND r.status = 'pending' AND r.digest = %(digest)s AND (r.expires_at > flows_now()) IS NOT FALSE
+  AND w.id = r.workflow_id AND w.epoch = r.epoch AND w.intent_version = r.intent_version
+RETURNING r.id
+"""
+
+
+def answer(request_id: int, *, status: str, answer: str, digest: str, using: str) -> bool:
+    """Record the answer, if the request is pending, in time, and about exactly this digest."""
+    params = {"id": request_id, "status": status, "answer": answer, "digest": digest}
+    return bool(run("answer request", ANSWER, params, using))
+
+
+CLOSE = """
+UPDATE outlast_approval_request
+SET status = CASE WHEN status = 'approved' THEN 'invalidated'
+                  WHEN %(how)s = 'expired' AND expires_at <= flows_now() THEN 'expired' ELSE 'withdrawn' END
+WHERE wait_id = ANY (%(waits)s::bigint[]) AND (status = 'pending' OR status = 'approved' AND %(how)s = 'withdrawn')
+RETURNING id, status
+"""
+
+
+def close(waits: Sequence[int], how: str, using: str) -> list[tuple[int, str]]:
+    """Close what is open behind closed waits; (request, status now). What was answered stays, except an approval of a run that ended."""
+    rows = run("close requests", CLOSE, {"waits": list(waits), "how": how}, using)
+    return [(row[0], row[1]) for row in rows]
+
+
+USE = """
+UPDATE outlast_approval_request SET status = 'consumed', used_by = %(activity)s::int, used_at = flows_now()
+WHERE id = %(id)s::bigint AND status = 'approved' AND (expires_at > flows_now()) IS NOT FALSE
+RETURNING id
+"""
+USED = """
+SELECT id FROM outlast_approval_request WHERE id = %(id)s::bigint AND status = 'consumed' AND used_by = %(activity)s::int
+"""
+
+
+def use(request_id: int, activity_seq: int, using: str) -> bool:
+    """Use an approval up for that activity; once, but asking twice for the same activity is the same use."""
+    params = {"id": request_id, "activity": activity_seq}
+    return bool(run("use approval", USE, params, using) or run("used approval", USED, params, using))
+
+
+NEWEST = """
+SELECT DISTINCT ON (node) node, id, status, digest, intent_version, candidate, coalesce(expires_at <= flows_now(), false), used_by
+FROM outlast_approval_request WHERE workflow_id = %(workflow)s::uuid AND node = ANY (%(nodes)s::text[]) ORDER BY node, id DESC
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest request of a node."""
+
+    node: str
+    id: int
+    status: str
+    digest: str
+    intent_version: int
+    candidate: Any
+    expired: bool
+    used_by: int | None
+
+
+def newest(workflow_id: Any, nodes: Sequence[str], using: str) -> list[Newest]:
+    """The newest request of each of these nodes."""
+    rows = run("newest requests", NEWEST, {"workflow": workflow_id, "nodes": list(nodes)}, using)
+    return [Newest(*row[:5], loads(row[5]), *row[6:]) for row in rows]

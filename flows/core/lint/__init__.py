@@ -1,0 +1,80 @@
+"""Finds the mistakes of a flow before it runs (G5). Pure: only what the declaration says; imports are tried by `flows.checks`.
+
+A rule is a small function of a `View` that yields problems; a later part adds its rules to `RULES` and their ids to the catalogue.
+Rules about the shape of the graph keep silent while a route leads nowhere, because one wrong name would make half a flow unreachable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from flows.core.definition import Definition, Flow
+from flows.core.lint import approvals, declaration, loops, options, routes
+from flows.core.lint.problem import CATALOGUE, PREFIX, Problem, problem
+from flows.core.lint.view import View
+
+Rule = Callable[[View], Iterator[Problem]]
+
+RULES: tuple[Rule, ...] = (
+    declaration.has_nodes,
+    declaration.is_named,
+    declaration.has_known_options,
+    declaration.has_free_names,
+    options.has_types,
+    options.has_meta_types,
+    options.has_functions,
+    options.times_are_positive,
+    options.causes_are_classes,
+    options.waits_end,
+    routes.says_what_comes_next,
+    routes.leads_to_known_nodes,
+    routes.takes_all_routes,
+    routes.is_reached,
+    routes.reaches_an_end,
+    approvals.gates_ask_approvals,
+    approvals.candidates_exist,
+    loops.limits_count,
+    loops.cycles_have_a_step,
+    loops.cycles_end,
+)
+
+
+def problems(definition: Definition) -> list[Problem]:
+    """Everything that is wrong with a flow, in the order of the rules; never a traceback."""
+    view = View(definition)
+    found = [one for rule in RULES for one in _safely(rule, view)]
+    explained = {one.node for one in found}
+    return found + [_unreadable(view, name, fault) for name, fault in view.unreadable.items() if name not in explained]
+
+
+def problems_of_all(classes: Iterable[type[Flow]]) -> list[Problem]:
+    """Everything that is wrong with these flows, each by itself and all together."""
+    declared = list(dict.fromkeys(classes))
+    return [*(found for cls in declared for found in problems(cls.definition)), *_repeated(declared)]
+
+
+def _unreadable(view: View, node: str, fault: str) -> Problem:
+    hint = "Look at the options of this node: routes are names of nodes, as text."
+    return view.problem("E099", f"Node {node!r} cannot say where it leads: {fault}", hint, node)
+
+
+def _safely(rule: Rule, view: View) -> list[Problem]:
+    try:
+        return list(rule(view))
+    except Exception as fault:  # noqa: BLE001 - `check` must go on: one odd declaration hides no other problem
+        message = f"The flow cannot be checked ({rule.__name__}): {type(fault).__name__}: {fault}"
+        return [view.problem("E099", message, "Look at the values of its options; they are not what a flow is made of.")]
+
+
+def _repeated(declared: list[type[Flow]]) -> Iterator[Problem]:
+    """One name and version stands for one graph; the same class loaded twice is the same graph."""
+    places: dict[tuple[object, object], str] = {}
+    for cls in declared:
+        definition = cls.definition
+        first = places.setdefault((definition.name, definition.version), definition.where)
+        if first != definition.where:
+            message = f"Flow {definition.name!r} version {definition.version} is also declared as {first}."
+            yield problem("E026", definition.where, message, "Raise Meta.version of the newer one, or set another Meta.name.")
+
+
+__all__ = ["CATALOGUE", "PREFIX", "RULES", "Problem", "Rule", "problems", "problems_of_all"]

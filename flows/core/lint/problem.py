@@ -1,0 +1,68 @@
+"""What a rule finds, and the list of everything that can be found: one stable id per mistake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: id → what it stands for. `W` are warnings; everything else stops `manage.py check`.
+CATALOGUE: dict[str, str] = {
+    "E001": "a flow without nodes",
+    "E002": "a flow without an End",
+    "E003": "a flow's name is not kebab-case",
+    "E004": "a flow's version is not a whole number from 1",
+    "E005": "an unknown option in class Meta",
+    "E006": "a route to a node that does not exist",
+    "E007": "a node that cannot be reached",
+    "E008": "a node from which no End can be reached",
+    "E009": "a wait without a deadline",
+    "E010": "a node that does not say what comes next",
+    "E011": "a choice without a route",
+    "E012": "a cycle without a limit on visits",
+    "E013": "a node with a reserved name",
+    "E014": "a cycle without a durable step",
+    "E015": "a limit on visits where visits are not recorded",
+    "E016": "a gate that asks for the approval of something that is not an Approval",
+    "E017": "an approval of something that is not a node with a result",
+    "E018": "an approval that can be reached before there is anything to approve",
+    "E019": "a key of on= that is neither an error class nor a Verdict",
+    "E020": "something that is not a function where one is needed",
+    "E021": "an async function, or the path of one, where a pure function is needed",
+    "E022": "a function that cannot be called with its one argument",
+    "E023": "a dotted path that cannot be imported",
+    "E024": "an activity without a queue",
+    "E025": "a timeout that is not positive",
+    "E026": "two flows with one name and version",
+    "E027": "an option of the wrong type",
+    "E028": "one node under two names",
+    "E029": "an approval that a node other than an activity would have to use up",
+    "E030": "a route that is never taken",
+    "E031": "a wait without an event type or key",
+    "E032": "two error classes of one name in on=",
+    "E099": "a declaration that cannot be checked",
+}
+
+PREFIX = "outlast_flows."
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a flow.
+
+    Attributes:
+        id: `outlast_flows.E…`, a key of `CATALOGUE` with its prefix. severity: "error" or "warning".
+        where: the dotted path of the flow class. message: what is wrong. hint: the way out, never empty.
+        node: the node that it is about, if it is about one.
+    """
+
+    id: str
+    severity: str
+    where: str
+    message: str
+    hint: str
+    node: str = ""
+
+
+def problem(code: str, where: str, message: str, hint: str, node: str = "") -> Problem:
+    """The problem of that code; it must be in the catalogue."""
+    assert code in CATALOGUE, code
+    return Problem(PREFIX + code, "warning" if code.startswith("W") else "error", where, message, hint, node)
