@@ -79,6 +79,7 @@ class LocalWorker:
         self.incarnation: UUID | None = new_id()
         self.asked_to_stop = False
         self.batch_size = 1
+        self._doubtful = False
         process = Process("test", "", "", self.pid, "")
         params = {
             "id": self.incarnation,
@@ -129,6 +130,12 @@ class LocalWorker:
     def took(self, queue: str, seconds: float) -> None: ...
 
     def holding(self, workflow: UUID | None, unstarted: int) -> None: ...
+
+    def doubt(self, *, doubtful: bool) -> None:
+        self._doubtful = doubtful
+
+    def doubtful(self) -> bool:
+        return self._doubtful
 
     def linger(self, queue: str, seconds: float) -> bool:
         return False

@@ -13,7 +13,7 @@ from uuid import UUID
 from flows.conf import conf
 from flows.core.errors import ActivityTimeout
 from tasks import linger
-from tasks.shared import Shared, boottime
+from tasks.shared import DOUBTFUL, Shared, boottime
 
 #: A turn that takes longer than this on average is claimed one at a time.
 QUICK_SECONDS = 0.02
@@ -35,6 +35,7 @@ class WorkerHost:
         self._average: dict[str, float] = {}
         self._current: tuple[UUID | None, int] = (None, 0)
         self._lingers = lingers
+        self._doubtful = False
         self.pid = os.getpid()
         self.flows = [name for name, _ in definitions]
         self.versions = [version for _, version in definitions]
@@ -60,6 +61,14 @@ class WorkerHost:
         self._current = (workflow, unstarted)
         if unstarted or workflow is None:
             self._write(0.0, 0.0)
+
+    def doubt(self, *, doubtful: bool) -> None:
+        self._doubtful = doubtful
+        self._current = (None, DOUBTFUL if doubtful else 0)
+        self._write(boottime() if doubtful else 0.0, 0.0)
+
+    def doubtful(self) -> bool:
+        return self._doubtful
 
     def linger(self, queue: str, seconds: float) -> bool:
         return self._lingers and seconds > 0 and not self.stopping() and linger.wait(queue, seconds)

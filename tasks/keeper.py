@@ -26,7 +26,7 @@ from flows.store import workers
 from flows.store.claim import release
 from flows.store.recover import unstarted_of_child
 from tasks import processes
-from tasks.shared import Shared, Slot, boottime
+from tasks.shared import DOUBTFUL, Shared, Slot, boottime
 
 logger = logging.getLogger("outlast.worker")
 
@@ -36,6 +36,8 @@ KILL_GRACE_SECONDS = 1.0
 #: Seconds that an activity may run before claimed workflows behind it go to somebody else.
 HOARD_SECONDS = 1.0
 TICK_OLD_SECONDS = 2.0
+#: How long a child whose turn broke off may take to put its own rows back, before the parent does it.
+DOUBT_SECONDS = 3.0
 
 
 class NameTaken(Exception):
@@ -179,6 +181,9 @@ class Keeper:
             elif slot.deadline and now > slot.deadline + KILL_GRACE_SECONDS:
                 logger.error("child %s did not stop at its timeout; it is killed", slot.pid)
                 self._kill(slot)
+            elif slot.unstarted == DOUBTFUL:
+                if now > slot.started + DOUBT_SECONDS and self.incarnation is not None:
+                    sweeps.put_back_children(self.incarnation, [slot.pid], self.using)
             elif slot.unstarted and slot.started and now > slot.started + HOARD_SECONDS:
                 self._give_back_hoard(slot)
 

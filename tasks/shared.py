@@ -23,6 +23,9 @@ _SLOTS = 256
 _FIRST = 64
 _NOBODY = b"\0" * 16
 
+#: In a slot's `unstarted`: the process may own rows that it does not work on, and has been in doubt since `started`.
+DOUBTFUL = -1
+
 
 def boottime() -> float:
     """Seconds on a clock that nobody sets and that does not stop."""

@@ -120,7 +120,7 @@ def _first(checks: tuple[Check, ...], request: RequestFacts, review: ReviewFacts
     return None
 
 
-def check_account(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+def check_account(_request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     """An active account with the permission to answer."""
     if not review.active:
         return Refusal(Code.USER_INACTIVE)
@@ -150,7 +150,7 @@ def check_first_answer(request: RequestFacts, review: ReviewFacts) -> Refusal | 
     return Refusal(Code.ANSWERED_BEFORE, {"who": who, "answer": first.verdict if first else request.status})
 
 
-def check_intent(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+def check_intent(request: RequestFacts, _review: ReviewFacts) -> Refusal | None:
     """The goal is still the one that the request was made for."""
     if request.intent_status == "active" and request.intent_version == request.intent_version_now:
         return None
@@ -158,7 +158,7 @@ def check_intent(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     return Refusal(Code.INTENT_SUPERSEDED, params)
 
 
-def check_workflow(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+def check_workflow(request: RequestFacts, _review: ReviewFacts) -> Refusal | None:
     """The workflow is alive, in the same generation."""
     if request.workflow_status not in ("waiting", "paused", "runnable", "running"):
         return Refusal(Code.WORKFLOW_ENDED, {"status": request.workflow_status})
@@ -172,7 +172,7 @@ _CLOSED = {
 }
 
 
-def check_pending(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+def check_pending(request: RequestFacts, _review: ReviewFacts) -> Refusal | None:
     """The request is pending, in time, and its wait still takes an answer."""
     if request.status != RequestStatus.PENDING:
         return Refusal(_CLOSED.get(RequestStatus(request.status), Code.NOT_WAITING))
@@ -202,7 +202,7 @@ def check_offered(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     return Refusal(Code.ANSWER_NOT_OFFERED, {"verdict": review.verdict, "answers": ", ".join(request.answers)})
 
 
-def check_comment(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+def check_comment(_request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     """A no says why."""
     needed = review.verdict in NEEDS_COMMENT and not review.comment.strip()
     return Refusal(Code.COMMENT_REQUIRED) if needed else None

@@ -51,9 +51,7 @@ STATUS_AFTER: dict[str, RequestStatus] = {
 }
 
 #: Statuses in which a person's answer stands.
-ANSWERED = frozenset(
-    {RequestStatus.APPROVED, RequestStatus.CONSUMED, RequestStatus.DENIED, RequestStatus.CHANGES_REQUESTED}
-)
+ANSWERED = frozenset({RequestStatus.APPROVED, RequestStatus.CONSUMED, RequestStatus.DENIED, RequestStatus.CHANGES_REQUESTED})
 
 #: Answers that must say why: the next step reads it.
 NEEDS_COMMENT = frozenset({"changes", "deny"})

@@ -7,105 +7,209 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('outlast_flows', '0002_guards'),
+        ("outlast_flows", "0002_guards"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Request',
+            name="Request",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('wait_id', models.BigIntegerField(unique=True)),
-                ('node', models.TextField(verbose_name='node')),
-                ('visit', models.IntegerField()),
-                ('role', models.TextField(verbose_name='role')),
-                ('answers', django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), size=None)),
-                ('self_approval', models.BooleanField(verbose_name='may be answered by the accountable user')),
-                ('candidate_node', models.TextField(verbose_name='candidate of')),
-                ('candidate', models.JSONField(verbose_name='candidate')),
-                ('evidence', models.JSONField(null=True, verbose_name='evidence')),
-                ('digest', models.TextField(verbose_name='digest')),
-                ('revision', models.IntegerField(verbose_name='revision')),
-                ('intent_version', models.IntegerField(verbose_name='intent version')),
-                ('epoch', models.IntegerField()),
-                ('policy_version', models.TextField(blank=True, verbose_name='policy version')),
-                ('state_versions', models.JSONField(null=True)),
-                ('requester_label', models.TextField(blank=True)),
-                ('asked_at', models.DateTimeField(verbose_name='asked')),
-                ('expires_at', models.DateTimeField(null=True, verbose_name='expires')),
-                ('on_expiry', models.TextField(blank=True)),
-                ('status', models.TextField(choices=[('pending', 'pending'), ('approved', 'approved'), ('denied', 'denied'), ('changes_requested', 'changes requested'), ('consumed', 'approved and used'), ('expired', 'expired'), ('withdrawn', 'withdrawn'), ('invalidated', 'no longer valid')], verbose_name='status')),
-                ('answer', models.TextField(blank=True, verbose_name='answer')),
-                ('answered_at', models.DateTimeField(null=True, verbose_name='answered')),
-                ('used_by', models.IntegerField(null=True)),
-                ('used_at', models.DateTimeField(null=True, verbose_name='used')),
-                ('intent', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='outlast_flows.intent', verbose_name='intent')),
-                ('requester', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='accountable user')),
-                ('workflow', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='approval_requests', to='outlast_flows.workflow', verbose_name='workflow')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("wait_id", models.BigIntegerField(unique=True)),
+                ("node", models.TextField(verbose_name="node")),
+                ("visit", models.IntegerField()),
+                ("role", models.TextField(verbose_name="role")),
+                ("answers", django.contrib.postgres.fields.ArrayField(base_field=models.TextField(), size=None)),
+                ("self_approval", models.BooleanField(verbose_name="may be answered by the accountable user")),
+                ("candidate_node", models.TextField(verbose_name="candidate of")),
+                ("candidate", models.JSONField(verbose_name="candidate")),
+                ("evidence", models.JSONField(null=True, verbose_name="evidence")),
+                ("digest", models.TextField(verbose_name="digest")),
+                ("revision", models.IntegerField(verbose_name="revision")),
+                ("intent_version", models.IntegerField(verbose_name="intent version")),
+                ("epoch", models.IntegerField()),
+                ("policy_version", models.TextField(blank=True, verbose_name="policy version")),
+                ("state_versions", models.JSONField(null=True)),
+                ("requester_label", models.TextField(blank=True)),
+                ("asked_at", models.DateTimeField(verbose_name="asked")),
+                ("expires_at", models.DateTimeField(null=True, verbose_name="expires")),
+                ("on_expiry", models.TextField(blank=True)),
+                (
+                    "status",
+                    models.TextField(
+                        choices=[
+                            ("pending", "pending"),
+                            ("approved", "approved"),
+                            ("denied", "denied"),
+                            ("changes_requested", "changes requested"),
+                            ("consumed", "approved and used"),
+                            ("expired", "expired"),
+                            ("withdrawn", "withdrawn"),
+                            ("invalidated", "no longer valid"),
+                        ],
+                        verbose_name="status",
+                    ),
+                ),
+                ("answer", models.TextField(blank=True, verbose_name="answer")),
+                ("answered_at", models.DateTimeField(null=True, verbose_name="answered")),
+                ("used_by", models.IntegerField(null=True)),
+                ("used_at", models.DateTimeField(null=True, verbose_name="used")),
+                (
+                    "intent",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="outlast_flows.intent",
+                        verbose_name="intent",
+                    ),
+                ),
+                (
+                    "requester",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="accountable user",
+                    ),
+                ),
+                (
+                    "workflow",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="approval_requests",
+                        to="outlast_flows.workflow",
+                        verbose_name="workflow",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'approval request',
-                'verbose_name_plural': 'approval requests',
-                'db_table': 'outlast_approval_request',
-                'permissions': [('answer_request', 'Can answer approval requests')],
-                'default_permissions': ('view',),
+                "verbose_name": "approval request",
+                "verbose_name_plural": "approval requests",
+                "db_table": "outlast_approval_request",
+                "permissions": [("answer_request", "Can answer approval requests")],
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
-            name='Review',
+            name="Review",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('verdict', models.TextField(verbose_name='verdict')),
-                ('digest', models.TextField(verbose_name='digest seen')),
-                ('by_label', models.TextField(verbose_name='by')),
-                ('comment', models.TextField(blank=True, verbose_name='comment')),
-                ('refused', models.TextField(blank=True, verbose_name='refused')),
-                ('at', models.DateTimeField(verbose_name='at')),
-                ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='by')),
-                ('request', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='reviews', to='outlast_approvals.request', verbose_name='request')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("verdict", models.TextField(verbose_name="verdict")),
+                ("digest", models.TextField(verbose_name="digest seen")),
+                ("by_label", models.TextField(verbose_name="by")),
+                ("comment", models.TextField(blank=True, verbose_name="comment")),
+                ("refused", models.TextField(blank=True, verbose_name="refused")),
+                ("at", models.DateTimeField(verbose_name="at")),
+                (
+                    "by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="by",
+                    ),
+                ),
+                (
+                    "request",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="reviews",
+                        to="outlast_approvals.request",
+                        verbose_name="request",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'review',
-                'verbose_name_plural': 'reviews',
-                'db_table': 'outlast_review',
-                'default_permissions': ('view',),
+                "verbose_name": "review",
+                "verbose_name_plural": "reviews",
+                "db_table": "outlast_review",
+                "default_permissions": ("view",),
             },
         ),
         migrations.AddIndex(
-            model_name='request',
-            index=models.Index(condition=models.Q(('status', 'pending')), fields=['role', 'expires_at'], name='outlast_approval_request_inbox'),
+            model_name="request",
+            index=models.Index(
+                condition=models.Q(("status", "pending")), fields=["role", "expires_at"], name="outlast_approval_request_inbox"
+            ),
         ),
         migrations.AddIndex(
-            model_name='request',
-            index=models.Index(fields=['workflow', 'node', 'id'], name='outlast_approval_request_of'),
+            model_name="request",
+            index=models.Index(fields=["workflow", "node", "id"], name="outlast_approval_request_of"),
         ),
         migrations.AddConstraint(
-            model_name='request',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'approved', 'denied', 'changes_requested', 'consumed', 'expired', 'withdrawn', 'invalidated'])), name='outlast_approval_request_status'),
+            model_name="request",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        ["pending", "approved", "denied", "changes_requested", "consumed", "expired", "withdrawn", "invalidated"],
+                    )
+                ),
+                name="outlast_approval_request_status",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='request',
-            constraint=models.CheckConstraint(condition=models.Q(('answers__contained_by', ['approved', 'changes', 'denied']), ('answers__len__gte', 1)), name='outlast_approval_request_answers'),
+            model_name="request",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("answers__contained_by", ["approved", "changes", "denied"]), ("answers__len__gte", 1)),
+                name="outlast_approval_request_answers",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='request',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['pending', 'withdrawn']), ('answer', ''), ('answered_at__isnull', True)), models.Q(('answer', 'approved'), ('answered_at__isnull', False), ('status', 'approved')), models.Q(('answer', 'changes'), ('answered_at__isnull', False), ('status', 'changes_requested')), models.Q(('answer', 'denied'), ('answered_at__isnull', False), ('status', 'denied')), models.Q(('status', 'consumed'), ('answer', 'approved'), ('answered_at__isnull', False)), models.Q(('status__in', ['expired', 'invalidated']), models.Q(models.Q(('answer', ''), ('answered_at__isnull', True)), models.Q(('answer', 'approved'), ('answered_at__isnull', False)), _connector='OR')), _connector='OR'), name='outlast_approval_request_answer'),
+            model_name="request",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status__in", ["pending", "withdrawn"]), ("answer", ""), ("answered_at__isnull", True)),
+                    models.Q(("answer", "approved"), ("answered_at__isnull", False), ("status", "approved")),
+                    models.Q(("answer", "changes"), ("answered_at__isnull", False), ("status", "changes_requested")),
+                    models.Q(("answer", "denied"), ("answered_at__isnull", False), ("status", "denied")),
+                    models.Q(("status", "consumed"), ("answer", "approved"), ("answered_at__isnull", False)),
+                    models.Q(
+                        ("status__in", ["expired", "invalidated"]),
+                        models.Q(
+                            models.Q(("answer", ""), ("answered_at__isnull", True)),
+                            models.Q(("answer", "approved"), ("answered_at__isnull", False)),
+                            _connector="OR",
+                        ),
+                    ),
+                    _connector="OR",
+                ),
+                name="outlast_approval_request_answer",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='request',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'consumed'), ('used_at__isnull', False), ('used_by__isnull', False)), models.Q(models.Q(('status', 'consumed'), _negated=True), ('used_at__isnull', True), ('used_by__isnull', True)), _connector='OR'), name='outlast_approval_request_use'),
+            model_name="request",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "consumed"), ("used_at__isnull", False), ("used_by__isnull", False)),
+                    models.Q(
+                        models.Q(("status", "consumed"), _negated=True), ("used_at__isnull", True), ("used_by__isnull", True)
+                    ),
+                    _connector="OR",
+                ),
+                name="outlast_approval_request_use",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='request',
-            constraint=models.UniqueConstraint(condition=models.Q(('status', 'pending')), fields=('workflow', 'node'), name='outlast_approval_request_open_once'),
+            model_name="request",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status", "pending")), fields=("workflow", "node"), name="outlast_approval_request_open_once"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=models.UniqueConstraint(condition=models.Q(('refused', '')), fields=('request',), name='outlast_review_taken_once'),
+            model_name="review",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("refused", "")), fields=("request",), name="outlast_review_taken_once"
+            ),
         ),
     ]

@@ -116,9 +116,7 @@ class Request(models.Model):
                 condition=Q(status=RequestStatus.CONSUMED.value, used_by__isnull=False, used_at__isnull=False)
                 | ~Q(status=RequestStatus.CONSUMED.value) & Q(used_by__isnull=True, used_at__isnull=True),
             ),
-            models.UniqueConstraint(
-                fields=["workflow", "node"], name="outlast_approval_request_open_once", condition=PENDING
-            ),
+            models.UniqueConstraint(fields=["workflow", "node"], name="outlast_approval_request_open_once", condition=PENDING),
         ]
         indexes = [
             models.Index(fields=["role", "expires_at"], name="outlast_approval_request_inbox", condition=PENDING),

@@ -16,9 +16,7 @@ class Review(models.Model):
     request = models.ForeignKey(Request, verbose_name=_("request"), on_delete=models.PROTECT, related_name="reviews")
     verdict = models.TextField(_("verdict"))
     digest = models.TextField(_("digest seen"))
-    by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, verbose_name=_("by"), null=True, on_delete=models.SET_NULL, related_name="+"
-    )
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, verbose_name=_("by"), null=True, on_delete=models.SET_NULL, related_name="+")
     by_label = models.TextField(_("by"))
     comment = models.TextField(_("comment"), blank=True)
     refused = models.TextField(_("refused"), blank=True)

@@ -89,9 +89,7 @@ class _Given:
         return ANSWERS[self.verdict]
 
 
-def decide(
-    request: Any, *, verdict: str, digest: str, by: Any, comment: str = "", using: str | None = None
-) -> Decided:
+def decide(request: Any, *, verdict: str, digest: str, by: Any, comment: str = "", using: str | None = None) -> Decided:
     """Answer a request for approval, atomic with the caller's transaction. The first answer stands; the same again changes nothing.
 
     Args:
@@ -162,9 +160,7 @@ def _try(row: Request, given: _Given, using: str) -> Refusal | None:
                 _review(row, given, refusal.code.value, using)
             return refusal
         # Zero rows here: its time passed between the two statements. Then the second look says so.
-        if store.answer(
-            row.pk, status=STATUS_AFTER[given.answer], answer=given.answer, digest=given.digest, using=using
-        ):
+        if store.answer(row.pk, status=STATUS_AFTER[given.answer], answer=given.answer, digest=given.digest, using=using):
             _accept(row, given, using)
             return None
     raise HalfMove(f"request {row.pk} takes the answer and its row does not")

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from approvals.models import Request
 
+
 def log(request: Request, user: Any, answer: str, using: str) -> None:
     """Note a taken answer, where the admin is installed."""
     if not apps.is_installed("django.contrib.admin"):

@@ -15,7 +15,8 @@ VIEW = "outlast_approvals.view_request"
 
 def current(user: Any, using: str) -> Any:
     """The user's row as it is now, not as the session remembers it; None if there is none any more."""
-    return get_user_model()._default_manager.using(using).filter(pk=getattr(user, "pk", None)).first()
+    users = get_user_model()._default_manager  # noqa: SLF001 - the documented way that does not assume `objects`
+    return users.using(using).filter(pk=user.pk).first()
 
 
 def has_permission(user: Any, permission: str, request: Request | None = None) -> bool:

@@ -72,7 +72,11 @@ class Recorded:
 def facts(request_id: int, using: str) -> Recorded | None:
     """What is recorded of a request now; under its locks it stays true."""
     rows = run("facts of request", FACTS, {"id": request_id}, using)
-    return Recorded(*rows[0][:6], loads(rows[0][6]), *rows[0][7:]) if rows else None
+    if not rows:
+        return None
+    row = list(rows[0])
+    row[6] = loads(row[6])
+    return Recorded(*row)
 
 
 REPLACE = """
@@ -193,4 +197,4 @@ class Newest:
 def newest(workflow_id: Any, nodes: Sequence[str], using: str) -> list[Newest]:
     """The newest request of each of these nodes."""
     rows = run("newest requests", NEWEST, {"workflow": workflow_id, "nodes": list(nodes)}, using)
-    return [Newest(*row[:5], loads(row[5]), *row[6:]) for row in rows]
+    return [Newest(row[0], row[1], row[2], row[3], row[4], loads(row[5]), row[6], row[7]) for row in rows]

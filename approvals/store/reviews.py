@@ -13,9 +13,7 @@ RETURNING id
 """
 
 
-def record(
-    request_id: int, *, verdict: str, digest: str, by: Any, by_label: str, comment: str, refused: str, using: str
-) -> int:
+def record(request_id: int, *, verdict: str, digest: str, by: Any, by_label: str, comment: str, refused: str, using: str) -> int:
     """Keep what a person said; `refused` is empty if it was taken, else the code."""
     params = {
         "request": request_id,

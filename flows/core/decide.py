@@ -73,26 +73,34 @@ def _decide(definition: Definition, state: State, trigger: Trigger, facts: Facts
 
 
 def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts, node: Node) -> Decided:
-    wait_result = None
+    wait_result, results = None, state.results
     if state.wait is not None:
         wait_result = _wait_result(node, state)
-        known = {**state.results, node.name: wait_result} if wait_result is not None else state.results
-        after = replace(state, results=MappingProxyType(dict(known)))
+        if wait_result is not None:
+            results = MappingProxyType({**state.results, node.name: wait_result})
     elif isinstance(trigger, Completed):
-        after = replace(state, results=MappingProxyType(_with_result(state, node, trigger.result)))
-    else:
-        after = state
-    move = node.enter(after) if isinstance(trigger, Entered) and state.activity is None else node.resume(after, trigger)
-    left = replace(after, activity=None, wait=None)
-    settled = _settle(definition, left, facts, move)
-    handled = False
-    if state.deadline_passed and definition.deadline is not None and not isinstance(settled.move, Finish):
-        # At the node that would come next: what is done is done, and a person who resumes goes on from there.
-        expired = expire(definition.deadline, state.node, DEADLINE_EXPIRED)
-        if isinstance(expired, Suspend) and isinstance(settled.move, Open | Park):
-            expired = replace(expired, node=settled.move.node)
-        settled, handled = _settle(definition, left, facts, expired), True
+        results = MappingProxyType(_with_result(state, node, trigger.result))
+    entered = isinstance(trigger, Entered) and state.activity is None
+    move = node.enter(state) if entered else node.resume(state, trigger)
+    overdue = state.deadline_passed and definition.deadline is not None
+    if wait_result is None and not overdue and not isinstance(move, Goto):
+        return Decided(move)
+    left = replace(state, results=results, activity=None, wait=None)
+    settled, handled = _settle(definition, left, facts, move), False
+    if overdue and not isinstance(settled.move, Finish):
+        settled, handled = _settle(definition, left, facts, _expired(definition, state.node, settled.move)), True
+    if wait_result is None and not handled:
+        return settled
     return replace(settled, wait_result=wait_result, deadline_handled=handled)
+
+
+def _expired(definition: Definition, node: str, ahead: Move) -> Move:
+    """The policy of the flow's deadline. A person is asked at the node that would come next: what is done is not done again."""
+    assert definition.deadline is not None
+    expired = expire(definition.deadline, node, DEADLINE_EXPIRED)
+    if isinstance(expired, Suspend) and isinstance(ahead, Open | Park):
+        return replace(expired, node=ahead.node)
+    return expired
 
 
 def _settle(definition: Definition, state: State, facts: Facts, move: Move) -> Decided:
@@ -101,8 +109,6 @@ def _settle(definition: Definition, state: State, facts: Facts, move: Move) -> D
     refusal = None
     for _ in range(MAX_HOPS):
         if not isinstance(move, Goto):
-            if isinstance(move, Finish):
-                payload.encode(move.result, f"the result of {definition.name}")
             return Decided(_with_via(move, tuple(via[:-1])), refusal=refusal)
         node = definition.nodes[move.node]
         via.append(node.name)

@@ -5,41 +5,39 @@ back edges turned round (depth first from the first vertex) ──► layers ─
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 Pair = tuple[str, str]
 
-GAP, ROW = 36.0, 96.0
+GAP, BEND = 36.0, 12.0
 SWEEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where everything is: the middle of each vertex, and the points of each edge from its source to its target."""
+    """Where everything is: the middle and the row of each vertex, and of each point of an edge from its source to its target."""
 
-    at: Mapping[str, tuple[float, float]]
-    paths: Mapping[Pair, Sequence[tuple[float, float]]]
+    at: Mapping[str, tuple[float, int]]
+    paths: Mapping[Pair, Sequence[tuple[float, int]]]
     width: float
-    height: float
+    rows: int
 
 
 def place(widths: Mapping[str, float], pairs: Sequence[Pair]) -> Placed:
     """Lay out vertices (name → width, in order, the first on top) and edges between different vertices."""
     back = _back_edges(list(widths), pairs)
-    downward = {pair: ((pair[1], pair[0]) if pair in back else pair) for pair in pairs}
-    layer = _layers(list(widths), list(downward.values()))
-    rows, chains, size = _with_bends(widths, layer, sorted(set(downward.values()), key=_by_layer(widths, layer)))
+    down = {pair: ((pair[1], pair[0]) if pair in back else pair) for pair in pairs}
+    layer = _layers(list(widths), list(down.values()))
+    rows, chains, size = _with_bends(widths, layer, down)
     _reduce_crossings(rows, chains)
     x = _positions(rows, chains, size)
     left = min((x[name] - size[name] / 2 for name in x), default=0.0)
-    at = {name: (x[name] - left, depth * ROW) for depth, row in enumerate(rows) for name in row}
-    paths = {}
-    for pair, down in downward.items():
-        points = [at[name] for name in chains[down]]
-        paths[pair] = points[::-1] if pair in back else points
+    at = {name: (x[name] - left, depth) for depth, row in enumerate(rows) for name in row}
+    paths = {pair: [at[name] for name in chain][:: -1 if pair in back else 1] for pair, chain in chains.items()}
     right = max((at[name][0] + size[name] / 2 for name in at), default=0.0)
-    return Placed({name: at[name] for name in widths}, paths, right, max(0, len(rows) - 1) * ROW)
+    return Placed({name: at[name] for name in widths}, paths, right, len(rows))
 
 
 def _back_edges(names: Sequence[str], pairs: Sequence[Pair]) -> set[Pair]:
@@ -75,27 +73,20 @@ def _layers(names: Sequence[str], edges: Sequence[Pair]) -> dict[str, int]:
     return layer
 
 
-def _by_layer(widths: Mapping[str, float], layer: Mapping[str, int]) -> Callable[[Pair], tuple[int, int, int]]:
-    order = {name: index for index, name in enumerate(widths)}
-    return lambda pair: (layer[pair[0]], order[pair[0]], order[pair[1]])
-
-
 def _with_bends(
-    widths: Mapping[str, float], layer: Mapping[str, int], edges: Sequence[Pair]
+    widths: Mapping[str, float], layer: Mapping[str, int], down: Mapping[Pair, Pair]
 ) -> tuple[list[list[str]], dict[Pair, list[str]], dict[str, float]]:
-    """Rows of vertices and bends, the chain of each edge through them, and the widths of all."""
+    """Rows of vertices and bends, the chain of each edge downwards through them, and the widths of all."""
     rows: list[list[str]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
     for name in widths:
         rows[layer[name]].append(name)
     chains, size = {}, dict(widths)
-    for source, target in edges:
-        chain = [source]
-        for depth in range(layer[source] + 1, layer[target]):
-            bend = f"\x00{source}\x00{target}\x00{depth}"
+    for number, (pair, (source, target)) in enumerate(down.items()):
+        bends = [f"\x00{number}\x00{depth}" for depth in range(layer[source] + 1, layer[target])]
+        for depth, bend in enumerate(bends, layer[source] + 1):
             rows[depth].append(bend)
-            chain.append(bend)
-            size[bend] = 12.0
-        chains[source, target] = [*chain, target]
+            size[bend] = BEND
+        chains[pair] = [source, *bends, target]
     return rows, chains, size
 
 
@@ -103,7 +94,7 @@ def _neighbours(chains: Mapping[Pair, Sequence[str]]) -> tuple[dict[str, list[st
     above: dict[str, list[str]] = {}
     below: dict[str, list[str]] = {}
     for chain in chains.values():
-        for upper, lower in zip(chain, chain[1:], strict=False):
+        for upper, lower in pairwise(chain):
             below.setdefault(upper, []).append(lower)
             above.setdefault(lower, []).append(upper)
     return above, below

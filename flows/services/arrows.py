@@ -7,7 +7,8 @@ from typing import Any
 
 from flows.conf import conf
 from flows.core import moves, payload
-from flows.core.decide import Decided
+from flows.core.decide import DEFINITION_FAULT, Decided
+from flows.core.errors import PayloadError
 from flows.core.nodes.activity import Activity
 from flows.core.protocol import ActivityStatus, AttemptOutcome, Outcome, Status, WaitStatus
 from flows.core.verdicts import Verdict
@@ -105,11 +106,30 @@ def finish(owned: Owned, decided: Decided, move: moves.Finish, ending: Ending | 
     arrow.outcome, arrow.error_code, arrow.end = move.outcome, move.code, True
     arrow.epoch_step = 1 if move.status is Status.SUPERSEDED else 0
     arrow.notice = move.status is not Status.COMPLETE
-    if move.result is not None:
-        arrow.workflow_result = payload.encode(move.result, f"the result of {owned.row.flow_name}", conf.MAX_RESULT_BYTES)
+    arrow.workflow_result = encoded_result(owned, move)
     _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)
     return _note(arrow, decided, move.via)
+
+
+def with_storable_result(owned: Owned, decided: Decided, move: moves.Finish) -> Decided:
+    """The same decision, or a visible suspension if the workflow's result cannot be stored."""
+    try:
+        encoded_result(owned, move)
+    except PayloadError as error:
+        return Decided(moves.Suspend(owned.row.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, str(error)[:300]), fault=error)
+    return decided
+
+
+def encoded_result(owned: Owned, move: moves.Finish) -> str | None:
+    """The workflow's result as it is stored, or None.
+
+    Raises:
+        PayloadError: it cannot be stored.
+    """
+    if move.result is None:
+        return None
+    return payload.encode(move.result, f"the result of {owned.row.flow_name}", conf.MAX_RESULT_BYTES)
 
 
 def pause_before_start(owned: Owned) -> Move:

@@ -11,13 +11,13 @@ A lost guard: read again, decide again with the same trigger. No longer the owne
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 from flows import registry
 from flows.core import moves
@@ -25,6 +25,7 @@ from flows.core.decide import Decided, decide
 from flows.core.errors import LostOwnership
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
+from flows.core.protocol import Status
 from flows.core.state import ActivityState, Completed, State, Trigger, WaitState, Woken
 from flows.dispatch import after_commit, hints_for, look_soon
 from flows.services import arrows, control
@@ -78,6 +79,8 @@ def _decide(owned: Owned, trigger: Trigger) -> Decided:
     if owned.definition is None:
         return Decided(arrows.unknown_definition(owned))
     decided = decide(owned.definition, owned.state, trigger, owned.facts)
+    if isinstance(decided.move, moves.Finish):
+        decided = arrows.with_storable_result(owned, decided, decided.move)
     if decided.fault is not None:
         logger.error("workflow %s (%s): a function of the flow raised", owned.row.id, owned.label, exc_info=decided.fault)
     return decided
@@ -98,14 +101,40 @@ def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, 
         case moves.Open() as move:
             return _open(owned, trigger, decided, move, keeping, ending)
         case moves.Park() as move:
-            return _park(owned, decided, move, keeping, ending)
+            return _park(owned, trigger, decided, move, keeping, ending)
         case moves.RetryLater() as move:
             return _leave(owned, arrows.retry(owned, move, ending))
         case moves.Suspend() as move:
             return _leave(owned, arrows.suspend(owned, decided, move, ending))
         case moves.Finish() as move:
+            if _is_plain_end(owned, trigger, decided, move, ending):
+                return _complete(owned, move, ending)
             return _leave(owned, arrows.finish(owned, decided, move, ending))
     raise AssertionError(f"the engine returned {decided.move!r}")
+
+
+def _is_plain(ending: Ending | None, owned: Owned, trigger: Trigger, decided: Decided) -> TypeGuard[Ending]:
+    """A good result, and nothing else that the arrow must carry."""
+    return (
+        ending is not None
+        and isinstance(trigger, Completed)
+        and owned.state.activity is not None
+        and not decided.deadline_handled
+        and decided.refusal is None
+    )
+
+
+def _is_plain_end(owned: Owned, trigger: Trigger, decided: Decided, move: moves.Finish, ending: Ending | None) -> bool:
+    """A complete workflow that owes nothing: no deadline timer, no wait, no pause asked."""
+    timed = owned.definition is None or owned.definition.deadline is not None
+    plain = move.status is Status.COMPLETE and not timed and not owned.pause
+    return plain and _is_plain(ending, owned, trigger, decided)
+
+
+def _complete(owned: Owned, move: moves.Finish, ending: Ending | None) -> Progress | None:
+    assert ending is not None
+    result = arrows.encoded_result(owned, move)
+    return Progress.LEFT if hot.complete(_done(owned, move.node, ending, move.via), result, owned.using) else None
 
 
 def _run(owned: Owned) -> Progress | None:
@@ -124,11 +153,12 @@ def _open(
     going_on = not owned.pause and keeping.may_continue(node.queue, node.placement)
     visit, timeout = _visit(owned.state, move), _timeout(node, move.step)
     used = owned.facts.approvals.get(node.gate.approved_by) if node.gate and node.gate.approved_by else None
-    if going_on and used is None and ending is not None and isinstance(trigger, Completed) and not decided.deadline_handled:
-        made = hot.advance(_advance(owned, move, ending, visit, timeout), owned.using)
+    if going_on and used is None and _is_plain(ending, owned, trigger, decided):
+        done = _done(owned, move.node, ending, move.via)
+        made = hot.advance(done, step=move.step, visit=visit, timeout=timeout, using=owned.using)
         if made is None:
             return None
-        _now_running(owned, trigger, move, visit, version=made[0], seq=made[1])
+        _now_running(owned, trigger, move, visit, version=made[0], seq=made[1], decided=decided)
         return Progress.RUN
     arrow = arrows.opening(owned, decided, move, node, ending, visit=visit, timeout=timeout, going_on=going_on)
     with committing("move", owned.using):
@@ -148,7 +178,9 @@ def _open(
     return Progress.RUN
 
 
-def _park(owned: Owned, decided: Decided, move: moves.Park, keeping: Keeping, ending: Ending | None) -> Progress | None:
+def _park(
+    owned: Owned, trigger: Trigger, decided: Decided, move: moves.Park, keeping: Keeping, ending: Ending | None
+) -> Progress | None:
     arrow = arrows.parking(owned, decided, move, ending)
     plane = registry.wait_plane(move.kind)
     if not move.event_type and plane is None:
@@ -171,23 +203,29 @@ def _park(owned: Owned, decided: Decided, move: moves.Park, keeping: Keeping, en
             plane.opened(owned.using, _opening(owned, move, made, arrow.visit))
     if early is None:
         return Progress.LEFT
-    return _woken_at_once(owned, decided, move, keeping, made, arrow)
+    return _woken_at_once(owned, trigger, decided, move, keeping, made, arrow)
 
 
 def _woken_at_once(
-    owned: Owned, decided: Decided, move: moves.Park, keeping: Keeping, made: store.Moved, arrow: store.Move
+    owned: Owned,
+    trigger: Trigger,
+    decided: Decided,
+    move: moves.Park,
+    keeping: Keeping,
+    made: store.Moved,
+    arrow: store.Move,
 ) -> Progress | None:
     """The event was there before its wait: the same turn decides on it."""
-    _after(owned, move.node, made.version, decided)
-    evidence = loads(arrow.evidence)
+    row, evidence = owned.row, loads(arrow.evidence)
+    row.node, row.version, row.error_code, row.active_seq = move.node, made.version, None, None
     owned.state = replace(
         owned.state,
         node=move.node,
         activity=None,
+        results=_known_results(owned, trigger, decided),
         visits=MappingProxyType({**owned.state.visits, move.node: arrow.visit}),
         wait=WaitState(made.wait_id or 0, move.node, move.kind, arrow.visit, evidence, False, move.reason),
     )
-    owned.row.active_seq = None
     return proceed(owned, Woken(), keeping)
 
 
@@ -240,10 +278,10 @@ def _opening(owned: Owned, move: moves.Park, made: store.Moved, visit: int) -> r
     )
 
 
-def _advance(owned: Owned, move: moves.Open, ending: Ending, visit: int, timeout: float) -> hot.Advance:
+def _done(owned: Owned, node: str, ending: Ending, via: tuple[str, ...]) -> hot.Done:
     row, activity = owned.row, owned.state.activity
     assert activity is not None and ending.result is not None
-    return hot.Advance(
+    return hot.Done(
         id=row.id,
         version=row.version,
         epoch=row.epoch,
@@ -254,52 +292,40 @@ def _advance(owned: Owned, move: moves.Open, ending: Ending, visit: int, timeout
         fence=activity.fence,
         from_node=row.node,
         result=ending.result,
-        node=move.node,
-        step=move.step,
-        visit=visit,
-        timeout=timeout,
-        note=dumps({"via": move.via}) if move.via else None,
+        node=node,
+        note=dumps({"via": via}) if via else None,
     )
 
 
 def _now_running(
-    owned: Owned,
-    trigger: Trigger,
-    move: moves.Open,
-    visit: int,
-    *,
-    version: int,
-    seq: int,
-    decided: Decided | None = None,
+    owned: Owned, trigger: Trigger, move: moves.Open, visit: int, *, version: int, seq: int, decided: Decided
 ) -> None:
     """Follow in memory what the arrow made true, so that the next decision needs no read."""
-    state = owned.state
-    if isinstance(trigger, Completed) and state.activity is not None:
-        results: dict[str, Any] = {**state.results}
-        if state.activity.step:
-            first = owned.definition is not None and _first_step(owned.definition.nodes[state.node]) == state.activity.step
-            known = {} if first else results.get(state.node) or {}
-            results[state.node] = {**known, state.activity.step: trigger.result}
-        else:
-            results[state.node] = trigger.result
-        owned.state = replace(state, results=MappingProxyType(results))
-    _after(owned, move.node, version, decided)
-    owned.row.active_seq = owned.row.activity_seq = seq
+    state, row = owned.state, owned.row
+    row.node, row.version, row.error_code = move.node, version, None
+    row.active_seq = row.activity_seq = seq
     owned.state = replace(
-        owned.state,
+        state,
         node=move.node,
         wait=None,
-        deadline_passed=False if decided is None or decided.deadline_handled else owned.state.deadline_passed,
-        visits=MappingProxyType({**owned.state.visits, move.node: visit}),
+        results=_known_results(owned, trigger, decided),
+        deadline_passed=state.deadline_passed and not decided.deadline_handled,
+        visits=MappingProxyType({**state.visits, move.node: visit}),
         activity=ActivityState(seq=seq, node=move.node, step=move.step, visit=visit, number=1, fence=1),
     )
 
 
-def _after(owned: Owned, node: str, version: int, decided: Decided | None) -> None:
-    owned.row.node, owned.row.version, owned.row.error_code = node, version, None
-    wait = owned.state.wait
-    if decided is not None and wait is not None and decided.wait_result is not None:
-        owned.state = replace(owned.state, results=MappingProxyType({**owned.state.results, wait.node: decided.wait_result}))
+def _known_results(owned: Owned, trigger: Trigger, decided: Decided) -> Mapping[str, Any]:
+    state = owned.state
+    if state.wait is not None and decided.wait_result is not None:
+        return MappingProxyType({**state.results, state.wait.node: decided.wait_result})
+    if not isinstance(trigger, Completed) or state.activity is None:
+        return state.results
+    result = trigger.result
+    if step := state.activity.step:
+        first = owned.definition is not None and _first_step(owned.definition.nodes[state.node]) == step
+        result = {**({} if first else state.results.get(state.node) or {}), step: result}
+    return MappingProxyType({**state.results, state.node: result})
 
 
 def _visit(state: State, move: moves.Open) -> int:

@@ -11,19 +11,26 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
+from django.db import InterfaceError, OperationalError, connections
+
 from flows.conf import conf
 from flows.core.errors import LostOwnership
+from flows.core.state import Trigger
 from flows.dispatch import hints_for, publish
 from flows.services import attempt
+from flows.services.arrows import Ending
 from flows.services.attempt import Limits
 from flows.services.owned import Owned, take
 from flows.services.proceed import Keeping, Progress, proceed
+from flows.services.sweeps import put_back_children
 from flows.store.claim import Claimed, begin, claim, release
 
 logger = logging.getLogger("outlast.turn")
 
 #: A claim older than this is checked again before code of it is started: its parent may have given it back.
 STALE_CLAIM_SECONDS = 0.3
+#: Pause between tries to reach a database that is away.
+RECONNECT_SECONDS = 0.2
 
 
 class Host(Limits, Protocol):
@@ -60,18 +67,33 @@ class Host(Limits, Protocol):
     def holding(self, workflow: UUID | None, unstarted: int) -> None:
         """This process now works on `workflow` and holds so many claimed ones that have not started."""
 
+    def doubt(self, *, doubtful: bool) -> None:
+        """A commit's fate is unknown, or a turn broke off: this process may own rows that nobody works on, until they are put back."""
+
+    def doubtful(self) -> bool:
+        """Whether `doubt` stands."""
+
     def linger(self, queue: str, seconds: float) -> bool:
         """Wait up to so long for a hint that work of this queue is ready; False if there was none."""
 
 
 def run_turn(host: Host, queue: str, using: str) -> int:
     """Work on a queue for one slice; how many workflows were worked on."""
+    try:
+        return _run_slice(host, queue, using)
+    except Exception:
+        host.doubt(doubtful=True)
+        raise
+
+
+def _run_slice(host: Host, queue: str, using: str) -> int:
     ends = time.monotonic() + conf.SLICE_SECONDS
     count = 0
     while not host.stopping():
         worker = host.worker()
         if worker is None or not host.owns():
             break
+        _settle_doubt(host, worker, using)
         limit = host.batch(queue)
         rows = claim(
             queue=queue,
@@ -111,10 +133,10 @@ def _work_through(host: Host, batch: list[Owned], queue: str, ends: float) -> in
             host.took(queue, time.monotonic() - started)
             if batch and (host.stopping() or time.monotonic() >= ends or not host.owns()):
                 break
-    finally:
-        host.holding(None, 0)
         if batch:
             give_back([owned.row for owned in batch], batch[0].worker, batch[0].using)
+    finally:
+        host.holding(None, 0)
     return count
 
 
@@ -127,7 +149,7 @@ def work(host: Host, owned: Owned, queue: str, ends: float) -> Progress:
 
     keeping = Keeping(may_continue)
     try:
-        progress = proceed(owned, owned.opening, keeping)
+        progress = _insist(host, owned, owned.opening, keeping)
         taken_over = not owned.row.fresh
         while progress is Progress.RUN:
             if not host.owns():
@@ -135,13 +157,37 @@ def work(host: Host, owned: Owned, queue: str, ends: float) -> Progress:
                 return Progress.LOST
             trigger, ending = attempt.run(owned, host, taken_over=taken_over)
             taken_over = False
-            progress = proceed(owned, trigger, keeping, ending)
+            progress = _insist(host, owned, trigger, keeping, ending)
             if progress is Progress.LOST and attempt.keep_late(owned, ending):
                 logger.warning("late result of %s in workflow %s is kept as evidence", owned.label, owned.row.id)
     except LostOwnership as error:
         logger.warning("%s", error)
+        host.doubt(doubtful=True)
         return Progress.LOST
     return progress
+
+
+def _insist(host: Host, owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | None = None) -> Progress:
+    """Commit what came next, over a short absence of the database too: a result is not thrown away while the lease holds.
+
+    A commit whose answer was lost may have happened; then the guard is lost and the doubt is settled by putting the row back.
+    """
+    while True:
+        try:
+            return proceed(owned, trigger, keeping, ending)
+        except (OperationalError, InterfaceError):
+            host.doubt(doubtful=True)
+            connections[owned.using].close()
+            if not host.owns() or connections[owned.using].in_atomic_block:
+                raise
+            time.sleep(RECONNECT_SECONDS)
+
+
+def _settle_doubt(host: Host, worker: UUID, using: str) -> None:
+    """Before anything new is claimed: what this process still owns is put back."""
+    if host.doubtful():
+        put_back_children(worker, [host.pid], using)
+        host.doubt(doubtful=False)
 
 
 def give_back(rows: Sequence[Claimed], worker: UUID, using: str) -> None:

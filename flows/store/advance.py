@@ -1,54 +1,83 @@
-"""The hot arrow: one activity of a workflow is done and the next one is running, in one statement and one commit."""
+"""The hot arrows: an activity is done, and the next one is running or the workflow is complete. One statement, one commit.
+
+What moves less often goes through `flows/store/move.py`. Only the columns that a part needs are returned: wide rows cost.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from flows.store.sql import run
 
-ADVANCE = """
-WITH moved AS (
-    UPDATE outlast_workflow w
-    SET node = %(node)s, version = w.version + 1, activity_seq = w.activity_seq + 1, active_seq = w.activity_seq + 1,
-        attempts = w.attempts + 1, error_code = NULL, updated_at = flows_now()
+#: The guard as the owner saw it. `worker_id` is compared so that its index cannot be chosen: the row is found by its key.
+GUARD = """
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
-      AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid AND w.wake_seq = %(wake_seq)s::int
-      AND w.pause_requested_at IS NULL
-    RETURNING w.*
-), done AS (
-    UPDATE outlast_activity a
-    SET status = 'done', result = %(result)s::jsonb, ended_at = flows_now()
+      AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
+      AND w.wake_seq = %(wake_seq)s::int AND w.pause_requested_at IS NULL
+"""
+
+#: The activity that is done, and the history row of its attempt; both selected FROM the moved workflow.
+DONE = """
+done AS (
+    UPDATE outlast_activity a SET status = 'done', result = %(result)s::jsonb, ended_at = flows_now()
     FROM moved m WHERE a.workflow_id = m.id AND a.seq = %(seq)s::int AND a.fence = %(fence)s::int
     RETURNING a.workflow_id, a.seq, a.attempt, a.node, a.worker_id, a.worker_pid, a.started_at
 ), tried AS (
     INSERT INTO outlast_attempt (workflow_id, activity_seq, number, node, worker_id, worker_pid, started_at, ended_at, outcome)
     SELECT d.workflow_id, d.seq, d.attempt, d.node, d.worker_id, d.worker_pid, d.started_at, flows_now(), 'succeeded' FROM done d
-), opened AS (
-    INSERT INTO outlast_activity (
-        workflow_id, seq, node, step, visit, status, attempt, fence, failures, lost, worker_id, worker_pid, timeout_s, started_at, timeout_at,
-        opened_at
-    )
-    SELECT m.id, m.active_seq, m.node, %(step)s, %(visit)s::int, 'running', 1, 1, 0, 0, m.worker_id, m.worker_pid, %(timeout)s::float8,
-        flows_now(), flows_now() + %(timeout)s::float8 * interval '1 second', flows_now()
-    FROM moved m
-), logged AS (
+)
+"""
+
+LOGGED = """
+logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
-        policy_version, activity_seq, attempt, note, at
+        policy_version, activity_seq, attempt, error_code, note, at
     )
-    SELECT m.id, m.version, 'running', 'running', %(from_node)s, m.node, '', m.epoch, 'completed', %(seq)s::text, m.intent_version,
-        m.policy_version, d.seq, d.attempt, %(note)s::jsonb, flows_now()
+    SELECT m.id, m.version, 'running', m.status, %(from_node)s, m.node, m.outcome, %(epoch)s::int, 'completed', d.seq::text,
+        %(intent_version)s::int, m.policy_version, d.seq, d.attempt, m.error_code, %(note)s::jsonb, flows_now()
     FROM moved m LEFT JOIN done d ON true
 )
+"""
+
+ADVANCE = f"""
+WITH moved AS (
+    UPDATE outlast_workflow w
+    SET node = %(node)s, version = w.version + 1, activity_seq = w.activity_seq + 1, active_seq = w.activity_seq + 1,
+        attempts = w.attempts + 1, error_code = NULL, updated_at = flows_now()
+    {GUARD}
+    RETURNING w.id, w.version, w.status, w.node, w.outcome, w.error_code, w.policy_version, w.active_seq, w.worker_id, w.worker_pid
+), {DONE}, opened AS (
+    INSERT INTO outlast_activity (
+        workflow_id, seq, node, step, visit, status, attempt, fence, failures, lost, worker_id, worker_pid, timeout_s, started_at,
+        timeout_at, opened_at
+    )
+    SELECT m.id, m.active_seq, m.node, %(step)s, %(visit)s::int, 'running', 1, 1, 0, 0, m.worker_id, m.worker_pid,
+        %(timeout)s::float8, flows_now(), flows_now() + %(timeout)s::float8 * interval '1 second', flows_now()
+    FROM moved m
+), {LOGGED}
 SELECT m.version, m.active_seq FROM moved m LEFT JOIN done d ON true
+WHERE d.seq IS NOT NULL OR outlast_half_move('activity')
+"""
+
+COMPLETE = f"""
+WITH moved AS (
+    UPDATE outlast_workflow w
+    SET status = 'complete', outcome = 'COMPLETE', node = %(node)s, version = w.version + 1, active_seq = NULL, error_code = NULL,
+        worker_id = NULL, worker_pid = NULL, result = %(workflow_result)s::jsonb, updated_at = flows_now()
+    {GUARD}
+    RETURNING w.id, w.version, w.status, w.node, w.outcome, w.error_code, w.policy_version
+), {DONE}, {LOGGED}
+SELECT m.version FROM moved m LEFT JOIN done d ON true
 WHERE d.seq IS NOT NULL OR outlast_half_move('activity')
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Advance:
-    """The guard as the owner saw it, the result of the activity that is done, and the one to run next."""
+class Done:
+    """The guard as the owner saw it, the activity that is done, its encoded result, and the node to enter."""
 
     id: UUID
     version: int
@@ -61,30 +90,20 @@ class Advance:
     from_node: str
     result: str
     node: str
-    step: str
-    visit: int
-    timeout: float
     note: str | None
 
 
-def advance(a: Advance, using: str) -> tuple[int, int] | None:
+def advance(done: Done, *, step: str, visit: int, timeout: float, using: str) -> tuple[int, int] | None:
     """Record the result and open the next activity under the same worker; (version, activity), or None (= lost)."""
-    params = {
-        "id": a.id,
-        "version": a.version,
-        "epoch": a.epoch,
-        "intent_version": a.intent_version,
-        "worker": a.worker,
-        "wake_seq": a.wake_seq,
-        "seq": a.seq,
-        "fence": a.fence,
-        "from_node": a.from_node,
-        "result": a.result,
-        "node": a.node,
-        "step": a.step,
-        "visit": a.visit,
-        "timeout": a.timeout,
-        "note": a.note,
-    }
+    params = {**_params(done), "step": step, "visit": visit, "timeout": timeout}
     rows = run("advance", ADVANCE, params, using)
     return (rows[0][0], rows[0][1]) if rows else None
+
+
+def complete(done: Done, workflow_result: str | None, using: str) -> bool:
+    """Record the result and complete the workflow, which has no timer and no wait; False if the guard was lost."""
+    return bool(run("complete", COMPLETE, {**_params(done), "workflow_result": workflow_result}, using))
+
+
+def _params(done: Done) -> dict[str, Any]:
+    return {name: getattr(done, name) for name in Done.__dataclass_fields__}

@@ -1,13 +1,15 @@
 """How a guarded statement is run, and the one seam that numbers the commits.
 
 Statements go through a plain psycopg cursor on Django's own connection, so they take part in the caller's transaction and can be
-prepared on the server. Every write that commits passes `commit_point`, before and after: a test can stop the process at each of them.
+prepared on the server. Every write that commits passes `seam`, before and after: a test can stop the process at each of them.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -20,10 +22,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from flows.conf import conf
 from flows.core.errors import HalfMove
 
-#: Called with ("before" | "after", name of the statement) at every commit; None in production.
+#: Called with ("before" | "after", name) at every commit and ("within", name) after every statement inside a transaction of ours;
+#: None in production.
 seam: Callable[[str, str], None] | None = None
 
 HALF_MOVE_STATE = "OL001"
+
+_connected: weakref.WeakKeyDictionary[psycopg.Connection[Any], float] = weakref.WeakKeyDictionary()
 
 _NAMED = re.compile(r"%\((\w+)\)s")
 
@@ -35,14 +40,13 @@ def run(name: str, statement: str, params: Mapping[str, Any], using: str) -> lis
         HalfMove: the statement moved one row and missed its partner; nothing was written.
     """
     connection = connections[using]
-    commits = seam is not None and not connection.in_atomic_block
-    if commits:
-        assert seam is not None
+    if seam is None:
+        return _execute(connection, statement, params)
+    alone = not connection.in_atomic_block
+    if alone:
         seam("before", name)
     rows = _execute(connection, statement, params)
-    if commits:
-        assert seam is not None
-        seam("after", name)
+    seam("after" if alone else "within", name)
     return rows
 
 
@@ -54,8 +58,8 @@ def _execute(connection: BaseDatabaseWrapper, statement: str, params: Mapping[st
         raw.prepare_threshold = 2
     with connection.wrap_database_errors:
         try:
-            text, names = _numbered(statement)
-            cursor = psycopg.RawCursor(raw).execute(text.encode(), [params[name] for name in names])
+            text, names = _numbered(statement, _plan_number(raw))
+            cursor = psycopg.RawCursor(raw).execute(text, [params[name] for name in names])
         except psycopg.Error as error:
             if error.sqlstate == HALF_MOVE_STATE:
                 raise HalfMove(str(error)) from error
@@ -63,15 +67,26 @@ def _execute(connection: BaseDatabaseWrapper, statement: str, params: Mapping[st
         return cursor.fetchall() if cursor.description else []
 
 
-@lru_cache(maxsize=256)
-def _numbered(statement: str) -> tuple[str, tuple[str, ...]]:
+@lru_cache(maxsize=1024)
+def _numbered(statement: str, plan: int) -> tuple[bytes, tuple[str, ...]]:
     """The statement with the server's own placeholders ($1, $2 …) and the names in their order; written once, not at every call."""
     names: dict[str, int] = {}
 
     def number(found: re.Match[str]) -> str:
         return f"${names.setdefault(found[1], len(names) + 1)}"
 
-    return _NAMED.sub(number, statement), tuple(names)
+    return f"{_NAMED.sub(number, statement)} -- plan {plan}".encode(), tuple(names)
+
+
+def _plan_number(raw: psycopg.Connection[Any]) -> int:
+    """Which plan of a prepared statement this connection uses: a new one after 1, 2, 4, 8 … seconds of its life.
+
+    A plan that was made while the tables were empty reads them from end to end, and a session keeps it until the next ANALYZE.
+    """
+    since = _connected.get(raw)
+    if since is None:
+        since = _connected[raw] = time.monotonic()
+    return int(time.monotonic() - since + 1).bit_length()
 
 
 def may_prepare(connection: BaseDatabaseWrapper) -> bool:

@@ -91,22 +91,23 @@ class Story:
             "library": "latchkey",
             "to": "2.0",
         }
-        self.workflow = UpgradeLibrary.start(
-            request, key="upgrade-latchkey", by=self.robin, goal="Upgrade latchkey to 2.0"
-        )
+        self.workflow = UpgradeLibrary.start(request, key="upgrade-latchkey", by=self.robin, goal="Upgrade latchkey to 2.0")
         again = UpgradeLibrary.start(request, key="upgrade-latchkey", by=self.robin, goal="Upgrade latchkey to 2.0")
         say(f"Robin started workflow {self.workflow}; the same key once more is the same run ({again.created=})")
 
     def kill_the_worker(self) -> None:
         """In the middle of the step `test`, whatever it is doing there."""
-        self.wait("the tests to run", lambda: (self.row()["status"], self.row()["node"]) == ("running", "test"))
-        worker = self.running.processes["worker"]
-        worker.kill()
-        say(f"The worker runs the candidate's tests: kill -9 {worker.pid}, and all its children")
-        say(f"The record says: {self.row()['status']} at {self.row()['node']}. A new worker is started")
-        version = self.row()["version"]
-        self.running.start("worker")
-        self.wait("the work to be taken up", lambda: self.row()["version"] > version)
+        caught = False
+        while not caught:  # on a slow machine the step may be over before the signal arrives
+            self.wait("the tests to run", lambda: self.stands("running", "test"))
+            worker = self.running.processes["worker"]
+            worker.kill()
+            row = self.row()
+            caught = row["status"] == "running"
+            say(f"The worker runs the candidate's tests: kill -9 {worker.pid}, and all its children")
+            say(f"The record says: {row['status']} at {row['node']}. A new worker is started")
+            self.running.start("worker")
+        self.wait("the work to be taken up", lambda: self.row()["version"] > row["version"])
         say("The work was taken up again")
 
     def answer(self, verdict: str, comment: str) -> None:
@@ -131,6 +132,10 @@ class Story:
             "\n  Answer the request for approval (try 'request changes' first). Ctrl-C ends everything.\n",
             flush=True,
         )
+
+    def stands(self, status: str, node: str) -> bool:
+        row = self.row()
+        return (row["status"], row["node"]) == (status, node)
 
     def waits_for(self, kind: str) -> bool:
         import flows

@@ -88,9 +88,8 @@ def make_people(password: str) -> tuple[object, object]:
     robin = users.create_user("robin", "robin@example.invalid")
     rita = users.create_user("rita", "rita@example.invalid", password, is_staff=True)
     group, _ = Group.objects.get_or_create(name=ROLE)
-    labels = ("outlast_approvals", "outlast_flows")
-    group.permissions.set(Permission.objects.filter(content_type__app_label__in=labels, codename__startswith="view_"))
-    group.permissions.add(*Permission.objects.filter(content_type__app_label="outlast_approvals"))
+    ours = Permission.objects.filter(content_type__app_label__in=("outlast_approvals", "outlast_flows"))
+    group.permissions.set(ours.filter(codename__startswith="view_") | ours.filter(codename="answer_request"))
     rita.groups.add(group)
     return robin, rita
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from flows.core import payload
 from flows.core.errors import DefinitionError
 from flows.core.moves import Finish, Goto, Move
 from flows.core.nodes.activity import qualified
@@ -70,6 +71,7 @@ class End(Node):
 
     def enter(self, state: State) -> Move:
         value = self.result(state) if self.result else None
+        payload.encode(value, f"the result of {state.flow}")
         code = None if self.outcome is Outcome.COMPLETE else f"ENDED_AT:{self.name}"
         return Finish(self.name, _ENDS[self.outcome], self.outcome, value, code)
 

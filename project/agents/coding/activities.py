@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def inspect_repository(attempt: Attempt) -> dict[str, Any]:
     """What there is to do. The time is read here once: whatever needs one later takes it from this result."""
     library = attempt.input["library"]
-    with tempfile.TemporaryDirectory(prefix="outlast-inspect-") as folder:
+    workspaces = Path(attempt.input["workspaces"])
+    workspaces.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="inspect-", dir=workspaces) as folder:
         space = clone(attempt.input["remote"], Path(folder, "clone"))
         main = commits.main_of(space)
         pinned, uses = reading.pinned(space, main, library), reading.uses(space, main, library)
@@ -108,7 +110,7 @@ def pushed_sha(state: State) -> str:
 
 def ci_conclusion(state: State) -> str:
     """What CI says; a word other than the declared choices is not guessed at, so a person looks."""
-    assert state.event is not None  # noqa: S101 - `read=` is only called with an event
+    assert state.event is not None  # `read=` is only called with an event
     conclusion: str = state.event["payload"]["conclusion"]
     return conclusion
 

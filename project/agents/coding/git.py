@@ -84,6 +84,13 @@ class Workspace:
     folder: Path
     remote: str
 
+    @property
+    def scratch(self) -> Path:
+        """Where temporary files of this workspace go: beside it, so that what a killed attempt left behind is easy to find."""
+        path = self.folder.with_name(f"{self.folder.name}.scratch")
+        path.mkdir(exist_ok=True)
+        return path
+
     def git(self, *arguments: str, stdin: str | None = None, env: Mapping[str, str] | None = None) -> str:
         return git(*arguments, cwd=self.folder, stdin=stdin, env=env).strip("\n")
 
@@ -178,7 +185,7 @@ class Workspace:
 
     @contextlib.contextmanager
     def _index(self, base: str) -> Iterator[dict[str, str]]:
-        with tempfile.TemporaryDirectory(prefix="outlast-index-") as folder:
+        with tempfile.TemporaryDirectory(prefix="index-", dir=self.scratch) as folder:
             index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
             self.git("read-tree", base, env=index)
             yield index

@@ -56,7 +56,7 @@ def run_tests_of(
     Raises:
         Transient: the work was called off meanwhile.
     """
-    with tempfile.TemporaryDirectory(prefix="outlast-tests-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="tests-", dir=space.scratch, ignore_cleanup_errors=True) as folder:
         checkout = Path(folder, "checkout")
         checkout.mkdir()
         space.export(tree, checkout)

@@ -1,0 +1,136 @@
+"""The decision page's words: a packet of data becomes what the templates print. Whatever a model made goes through `rendering`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timesince import timeuntil
+from django.utils.translation import gettext as _
+
+from approvals.admin.forms import AnswerForm
+from approvals.core.diff import Change, Line
+from approvals.core.evidence import Row
+from approvals.core.status import RequestStatus
+from approvals.models import Request, Review
+from approvals.services.packet import Packet, Since
+from flows.admin import rendering
+from flows.core import visible
+
+
+def subject(request: Request) -> str:
+    """What a request is about, in one line: the goal, or the workflow's own words."""
+    return request.intent.goal or f"{request.workflow.flow_name} {request.workflow.key or ''}".strip()
+
+
+def time_left(expires_at: datetime | None, now: datetime) -> SafeString | str:
+    """How long an answer is still possible, with the moment itself beside it."""
+    if expires_at is None:
+        return _("no limit")
+    moment = expires_at.isoformat(timespec="seconds")
+    if expires_at <= now:
+        return format_html('<time datetime="{}" title="{}">{}</time>', moment, moment, _("expired"))
+    hurry = "oa-soon" if (expires_at - now).total_seconds() < 3600 else "oa-calm"
+    return format_html('<time class="{}" datetime="{}" title="{}">{}</time>', hurry, moment, moment, timeuntil(expires_at, now))
+
+
+def context(packet: Packet, form: AnswerForm) -> dict[str, Any]:
+    """Everything that the templates print of a packet."""
+    request = packet.request
+    return {
+        "title": visible.plain(subject(request)),
+        "subtitle": str(request),
+        "request_row": request,
+        "packet": packet,
+        "form": form,
+        "chip": rendering.chip(request.status, request.get_status_display()),
+        "pending": request.status == RequestStatus.PENDING,
+        "left": time_left(request.expires_at, packet.now),
+        "goal": rendering.inline(request.intent.goal or "–"),
+        "run": rendering.inline(f"{request.workflow.flow_name} {request.workflow.key or request.workflow_id}"),
+        "about": rendering.inline(request.workflow.subject) if request.workflow.subject else "",
+        "accountable": rendering.inline(request.requester_label or "–"),
+        "action": rendering.inline(packet.choice) if packet.choice else "",
+        "value": [_row(row) for row in packet.value],
+        "evidence": [_row(row) for row in packet.evidence],
+        "words": [(rendering.inline(place), rendering.block(text)) for place, text in packet.words],
+        "since": _since(packet.since) if packet.since else None,
+        "silence": silence(request),
+        "refusal": _(packet.refusal.template) % packet.refusal.params if packet.refusal else "",
+        "buttons": _buttons(packet),
+        "reviews": [_review(review) for review in packet.reviews],
+    }
+
+
+def silence(request: Request) -> str:
+    """What happens if nobody answers; never an approval."""
+    kind, _colon, node = request.on_expiry.partition(":")
+    return {
+        "": _("The request stays open until somebody answers or the workflow ends."),
+        "escalate": _("Nothing is approved. The workflow stops until a person looks at it, and the accountable user is told."),
+        "cancel": _("Nothing is approved. The workflow is cancelled."),
+        "fail": _("Nothing is approved. The workflow ends as failed."),
+        "node": _("Nothing is approved. The workflow goes on at its step “%(node)s”.") % {"node": node},
+    }.get(kind, _("Nothing is approved."))
+
+
+def _buttons(packet: Packet) -> list[dict[str, str]]:
+    """The answers on offer, each with where it leads."""
+    words = {
+        "approve": _("Approve this exact candidate"),
+        "changes": _("Request changes"),
+        "deny": _("Deny"),
+    }
+    return [
+        {"verdict": verdict, "label": words[verdict], "leads": target}
+        for verdict, target in packet.routes.items()
+        if verdict != "approve" or packet.sound
+    ]
+
+
+def _row(row: Row) -> dict[str, Any]:
+    shown = rendering.block(row.text) if row.block else rendering.inline(row.text)
+    return {"path": rendering.inline(row.path) if row.path else "", "html": shown}
+
+
+def _since(since: Since) -> dict[str, Any]:
+    told = {"revision": since.revision}
+    if since.seen:
+        heading = _("What changed since revision %(revision)s, which you answered") % told
+    else:
+        heading = _("What changed since revision %(revision)s, the one asked about before") % told
+    return {
+        "heading": heading,
+        "changes": [_change(change) for change in since.diff.changes],
+        "more": since.diff.more,
+        "reviews": [_review(review) for review in since.reviews],
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    kinds = {"added": _("added"), "removed": _("removed"), "changed": _("changed")}
+    return {
+        "path": rendering.inline(change.path or _("the whole value")),
+        "kind": kinds[change.kind],
+        "before": rendering.block(change.before) if change.kind != "added" and not change.lines else "",
+        "after": rendering.block(change.after) if change.kind != "removed" and not change.lines else "",
+        "lines": [_line(line) for line in change.lines],
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    name = {"+": "new", "-": "gone", " ": "same", "@": "skip"}[line.sign]
+    words = {"+": _("new line:"), "-": _("line that is gone:"), " ": "", "@": _("unchanged lines left out")}
+    return {"name": name, "sign": line.sign, "word": words[line.sign], "html": rendering.marked(line.text)}
+
+
+def _review(review: Review) -> dict[str, Any]:
+    said = {"approve": _("approve"), "changes": _("request changes"), "deny": _("deny")}
+    return {
+        "row": review,
+        "said": said.get(review.verdict, review.verdict),
+        "by": rendering.inline(review.by_label),
+        "comment": rendering.block(review.comment) if review.comment else "",
+    }

@@ -1,0 +1,192 @@
+"""The other records, read-only: intents, events, waits, timers, workers and notices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from flows.admin import rendering
+from flows.admin.read_only import ReadOnlyAdmin, as_uuid
+from flows.core.protocol import WAIT_KINDS, WaitStatus
+from flows.models import Event, EventStatus, Intent, Notice, Timer, TimerStatus, Wait, Worker, WorkerStatus
+
+
+class FixedFilter(admin.SimpleListFilter):
+    """By one column with a closed list of words: no query looks for the ones in use."""
+
+    words: tuple[str, ...] = ()
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(word, word) for word in self.words]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
+
+
+class EventStatusFilter(FixedFilter):
+    title, parameter_name, words = _("status"), "status", tuple(EventStatus.values)
+
+
+class WaitStatusFilter(FixedFilter):
+    title, parameter_name, words = _("status"), "status", tuple(status.value for status in WaitStatus)
+
+
+class WaitKindFilter(FixedFilter):
+    title, parameter_name, words = _("kind"), "kind", tuple(WAIT_KINDS)
+
+
+class TimerStatusFilter(FixedFilter):
+    title, parameter_name, words = _("status"), "status", tuple(TimerStatus.values)
+
+
+class WorkerStatusFilter(FixedFilter):
+    title, parameter_name, words = _("status"), "status", tuple(WorkerStatus.values)
+
+
+class RecordAdmin(ReadOnlyAdmin):
+    """A record of a workflow."""
+
+    ordering = ("-pk",)
+
+    @admin.display(description=_("workflow"))
+    def of_workflow(self, obj: Any) -> SafeString | str:
+        url = self.url("outlast_flows_workflow_change", obj.workflow_id) if obj.workflow_id else ""
+        return format_html('<a href="{}">{}</a>', url, obj.workflow_id) if url else "–"
+
+    @admin.display(description=_("status"))
+    def chip(self, obj: Any) -> SafeString:
+        return rendering.chip(obj.status)
+
+
+@admin.register(Intent)
+class IntentAdmin(ReadOnlyAdmin):
+    """What somebody wants, its version, and the versions before."""
+
+    list_display = ("shown_goal", "version", "status", "user_label", "updated_at")
+    fields = ("id", "shown_goal", "version", "status", "user", "user_label", "created_at", "updated_at", "revisions")
+    readonly_fields = ("shown_goal", "revisions")
+    search_fields = ("id",)
+    search_help_text = _("The whole id of an intent")
+    ordering = ("-id",)
+
+    @admin.display(description=_("goal"))
+    def shown_goal(self, obj: Intent) -> SafeString:
+        return rendering.inline(obj.goal or str(obj.pk))
+
+    @admin.display(description=_("earlier versions"))
+    def revisions(self, obj: Intent) -> SafeString:
+        rows = obj.revisions.order_by("-version")[:50]
+        return rendering.lines(
+            [
+                format_html(
+                    "{}: {} ({}, {} {})", r.version, rendering.inline(r.goal), r.ended_as, r.by_label, rendering.inline(r.reason)
+                )
+                for r in rows
+            ]
+        )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Intent], search_term: str
+    ) -> tuple[QuerySet[Intent], bool]:
+        number = as_uuid(search_term)
+        if not search_term.strip():
+            return queryset, False
+        return (queryset.filter(pk=number) if number else queryset.none()), False
+
+
+@admin.register(Event)
+class EventAdmin(RecordAdmin):
+    """The inbox of evidence from outside."""
+
+    list_display = ("shown_id", "shown_type", "shown_key", "chip", "deliveries", "of_workflow", "observed_at")
+    list_filter = (EventStatusFilter,)
+    fields = (*list_display, "payload_hash", "shown_payload")
+    readonly_fields = ("shown_payload", *list_display[:4], "of_workflow")
+    search_fields = ("event_id",)
+    search_help_text = _("The whole id of an event")
+
+    @admin.display(description=_("event id"))
+    def shown_id(self, obj: Event) -> SafeString:
+        return rendering.inline(obj.event_id)
+
+    @admin.display(description=_("type"))
+    def shown_type(self, obj: Event) -> SafeString:
+        return rendering.inline(obj.type)
+
+    @admin.display(description=_("key"))
+    def shown_key(self, obj: Event) -> SafeString:
+        return rendering.inline(obj.key)
+
+    @admin.display(description=_("payload"))
+    def shown_payload(self, obj: Event) -> SafeString:
+        return rendering.value(obj.payload)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Event], search_term: str
+    ) -> tuple[QuerySet[Event], bool]:
+        return (queryset.filter(event_id=search_term.strip()) if search_term.strip() else queryset), False
+
+
+@admin.register(Wait)
+class WaitAdmin(RecordAdmin):
+    """Why workflows are not computing."""
+
+    list_display = ("shown_reason", "kind", "chip", "of_workflow", "node", "deadline_at", "opened_at")
+    list_filter = (WaitStatusFilter, WaitKindFilter)
+    fields = (*list_display, "event_type", "shown_key", "on_expiry", "epoch", "intent_version", "closed_at", "shown_evidence")
+    readonly_fields = ("shown_reason", "chip", "of_workflow", "shown_key", "shown_evidence")
+
+    @admin.display(description=_("reason"))
+    def shown_reason(self, obj: Wait) -> SafeString:
+        return rendering.inline(obj.reason)
+
+    @admin.display(description=_("key"))
+    def shown_key(self, obj: Wait) -> SafeString:
+        return rendering.inline(obj.key)
+
+    @admin.display(description=_("evidence"))
+    def shown_evidence(self, obj: Wait) -> SafeString:
+        return rendering.value(obj.evidence)
+
+
+@admin.register(Timer)
+class TimerAdmin(RecordAdmin):
+    """The moments that must be looked at."""
+
+    list_display = ("kind", "due_at", "chip", "of_workflow", "fired_at")
+    list_filter = (TimerStatusFilter,)
+    fields = (*list_display, "wait_id", "epoch", "intent_version")
+    readonly_fields = ("chip", "of_workflow")
+
+
+@admin.register(Worker)
+class WorkerAdmin(ReadOnlyAdmin):
+    """Who may own work, and until when."""
+
+    list_display = ("name", "chip", "host", "pid", "shown_queues", "concurrency", "lease_until", "started_at", "ended_at")
+    list_filter = (WorkerStatusFilter,)
+    ordering = ("-id",)
+
+    @admin.display(description=_("status"))
+    def chip(self, obj: Worker) -> SafeString:
+        return rendering.chip(obj.status)
+
+    @admin.display(description=_("queues"))
+    def shown_queues(self, obj: Worker) -> str:
+        return ", ".join(obj.queues)
+
+
+@admin.register(Notice)
+class NoticeAdmin(RecordAdmin):
+    """Messages owed to accountable users."""
+
+    list_display = ("code", "outcome", "of_workflow", "user", "created_at", "tries", "sent_at", "gave_up_at")
+    fields = list_display
+    readonly_fields = ("of_workflow",)
+    list_select_related = ("user",)

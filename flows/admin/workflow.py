@@ -1,0 +1,171 @@
+"""Workflows: the list, and the page that answers where one is, what it waits for, who can end that, and what is legal next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from flows import registry
+from flows.admin import rendering
+from flows.admin.read_only import ReadOnlyAdmin, as_uuid
+from flows.core.protocol import WAIT_KINDS, Status
+from flows.models import Activity, Timer, Wait, Workflow
+from flows.services.describe import Description, describe
+
+MAX_ROWS = 300
+
+
+class StatusFilter(admin.SimpleListFilter):
+    """By status: fixed words, so that no query looks for the ones in use."""
+
+    title = _("status")
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(status.value, status.value) for status in Status]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
+        return queryset.filter(status=self.value()) if self.value() else queryset
+
+
+class FlowFilter(admin.SimpleListFilter):
+    """By flow: those that this process knows."""
+
+    title = _("flow")
+    parameter_name = "flow"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name) for name in sorted({name for name, _version in registry.known()})]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
+        return queryset.filter(flow_name=self.value()) if self.value() else queryset
+
+
+@admin.register(Workflow)
+class WorkflowAdmin(ReadOnlyAdmin):
+    """Read-only."""
+
+    list_display = ("title", "flow", "chip", "node", "error_code", "user_label", "updated_at")
+    list_filter = (StatusFilter, FlowFilter)
+    list_display_links = ("title",)
+    search_fields = ("key",)
+    search_help_text = _("The whole id or the whole key of a workflow")
+    ordering = ("-id",)
+    change_form_template = "admin/outlast_flows/workflow/change_form.html"
+
+    @admin.display(description=_("workflow"))
+    def title(self, obj: Workflow) -> SafeString:
+        return rendering.inline(obj.key or str(obj.pk))
+
+    @admin.display(description=_("flow"))
+    def flow(self, obj: Workflow) -> str:
+        return f"{obj.flow_name} {obj.flow_version}"
+
+    @admin.display(description=_("status"))
+    def chip(self, obj: Workflow) -> SafeString:
+        suspended = obj.status in (Status.WAITING, Status.PAUSED) and obj.outcome not in ("", "WAITING")
+        shown = f"{obj.status}: {obj.outcome}" if suspended else obj.status
+        return rendering.chip("human" if suspended else obj.status, shown)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Workflow], search_term: str
+    ) -> tuple[QuerySet[Workflow], bool]:
+        """Exact, because that is what the indexes answer."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        if number := as_uuid(term):
+            return queryset.filter(pk=number), False
+        names = {name for name, _version in registry.known()}
+        return queryset.filter(flow_name__in=names, key=term), False
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The page of one workflow; there is nothing to post to it."""
+        try:
+            obj = self.get_object(request, unquote(object_id))
+        except ValidationError:
+            obj = None
+        if obj is None:
+            raise Http404
+        if request.method == "POST" or not self.has_view_permission(request, obj):
+            raise PermissionDenied
+        request.current_app = self.admin_site.name
+        context = {
+            **self.admin_site.each_context(request),
+            **self._page(obj),
+            "opts": self.opts,
+            "original": obj,
+            "change": True,
+            "has_view_permission": True,
+            "title": gettext("Workflow"),
+            "subtitle": f"{obj.flow_name} {obj.key or obj.pk}",
+            "media": self.media,
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, self.change_form_template or "", context)
+
+    def _page(self, obj: Workflow) -> dict[str, Any]:
+        using = self.alias
+        told = describe(obj, using=using)
+        activities = Activity.objects.using(using).filter(workflow_id=obj.pk).order_by("-seq")[:MAX_ROWS]
+        return {
+            "told": told,
+            "status_chip": self.chip(obj),
+            "goal": rendering.inline(told.intent["goal"] or "–"),
+            "intent_url": self.url("outlast_flows_intent_change", obj.intent_id),
+            "waits": self._waits(obj, using),
+            "timers": Timer.objects.using(using).filter(workflow_id=obj.pk, status="pending").order_by("due_at")[:20],
+            "timeline": _timeline(told),
+            "timeline_more": len(told.timeline) > MAX_ROWS,
+            "activities": list(activities),
+            "attempts": told.attempts[-MAX_ROWS:][::-1],
+            "values": _values(obj),
+        }
+
+    def _waits(self, obj: Workflow, using: str) -> list[dict[str, Any]]:
+        """Open waits first, each with its request for approval where the human plane has a page for it."""
+        found = sorted(
+            Wait.objects.using(using).filter(workflow_id=obj.pk).order_by("-pk")[:MAX_ROWS],
+            key=lambda wait: wait.status != "open",
+        )
+        return [
+            {
+                "row": wait,
+                "reason": rendering.inline(wait.reason),
+                "chip": rendering.chip(wait.status),
+                "ends": WAIT_KINDS[wait.kind].ends if wait.status == "open" else "",
+                "url": self.url("outlast_approvals_request_of_wait", wait.pk) if wait.kind == "approval" else "",
+            }
+            for wait in found
+        ]
+
+
+def _timeline(told: Description) -> list[dict[str, Any]]:
+    """Newest first, with what the arrow noted."""
+    return [
+        {**row, "chip": rendering.chip(row["to_status"]), "note_html": _note(row["note"])}
+        for row in told.timeline[-MAX_ROWS:][::-1]
+    ]
+
+
+def _note(note: Any) -> SafeString | str:
+    if not isinstance(note, dict):
+        return ""
+    return rendering.lines([format_html("{}: {}", key, rendering.inline(str(item))) for key, item in note.items()])
+
+
+def _values(obj: Workflow) -> list[tuple[str, SafeString]]:
+    shown = ((gettext("Input"), obj.input), (gettext("Checkpoint"), obj.checkpoint), (gettext("Result"), obj.result))
+    return [(name, rendering.value(data)) for name, data in shown if data is not None]

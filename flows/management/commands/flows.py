@@ -1,0 +1,254 @@
+"""manage.py flows: look at runs and act on them. Words go to stderr, data to stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import OperationalError, connections
+
+from flows import registry
+from flows.core import graph, visible
+from flows.core.definition import Flow
+from flows.core.errors import DefinitionError, OutlastError
+from flows.core.protocol import Status
+from flows.management import find, words
+from flows.services import control, describe
+from flows.services.control import Answer, Controlled
+from flows.services.events import Reception, signal
+from flows.services.start import start
+
+EPILOG = (
+    "Exit codes: 0 done (or it was so already); 1 refused, not found, or differences found; 2 wrong usage. "
+    "ID is a workflow's id, a beginning of it that only one id has (4 characters or more), or FLOW:KEY. "
+    "Data goes to stdout (one JSON document with --json), words go to stderr."
+)
+WRONG_USAGE = 2
+
+
+class Command(BaseCommand):
+    """The operator's view of the record; every verb calls the same use case as the admin and the API."""
+
+    help = "Look at workflows and act on them."
+    requires_system_checks = []  # a mistake in one flow must not keep an operator from the others
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        return super().create_parser(prog_name, subcommand, epilog=EPILOG, **kwargs)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+        def verb(name: str, summary: str, *, identified: bool = False) -> ArgumentParser:
+            made: ArgumentParser = verbs.add_parser(name, help=summary, description=summary, epilog=EPILOG)
+            made.add_argument("--json", action="store_true", help="print one JSON document")
+            made.add_argument("--database", metavar="ALIAS", help="the database alias that holds the record")
+            if identified:
+                made.add_argument("id", metavar="ID", help="id, unique beginning of an id, or FLOW:KEY")
+            return made
+
+        listing = verb("list", "List runs, newest first.")
+        listing.add_argument("--flow", metavar="NAME")
+        listing.add_argument("--status", choices=[status.value for status in Status])
+        listing.add_argument("--key", metavar="KEY")
+        listing.add_argument("--limit", type=_positive, default=50, metavar="N")
+        verb("show", "Where a run is, what it waits for, and how it came there.", identified=True)
+        _add_start(verb("start", "Start a run, or get the one that has the key."))
+        event = verb("signal", "Deliver an event.")
+        event.add_argument("event_id", metavar="EVENT_ID", help="the sender's stable id; it is consumed once")
+        event.add_argument("type", metavar="TYPE")
+        event.add_argument("--key", required=True, metavar="KEY")
+        event.add_argument("--payload", default="{}", metavar="JSON", help="a JSON object, or - to read it from stdin")
+        for name, summary in (
+            ("cancel", "Cancel a run. Twice is once."),
+            ("pause", "Hold a run; what is running now is finished first."),
+            ("resume", "Let a paused or suspended run go on."),
+        ):
+            acting = verb(name, summary, identified=True)
+            acting.add_argument("--reason", default="", metavar="TEXT")
+            acting.add_argument("--by", metavar="USERNAME")
+        _add_graph(verb("graph", "Draw a flow."))
+        verb("verify", "Compare log and row of one run, or of all.").add_argument("id", nargs="?", metavar="ID")
+        verb("definitions", "List the flows that this process knows.")
+
+    def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        alias = options.get("database")
+        if alias is not None and alias not in connections.settings:
+            raise CommandError(f"There is no database {alias!r} in DATABASES.", returncode=WRONG_USAGE)
+        action: Callable[..., None] = getattr(self, f"do_{verb}")
+        try:
+            action(**options)
+        except OutlastError as error:
+            raise CommandError(visible.plain(str(error))) from error
+        except OperationalError as error:
+            raise CommandError(visible.plain(f"The database does not answer: {error}")) from error
+
+    # ------------------------------------------------------------------ looking
+
+    def do_list(self, *, flow: str | None, status: str | None, key: str | None, limit: int, **options: Any) -> None:
+        """One line a run."""
+        titles = ("id", "flow", "key", "status", "outcome", "node", "code", "updated")
+        rows = [
+            (
+                row.pk,
+                f"{row.flow_name}@{row.flow_version}",
+                row.key,
+                row.status,
+                row.outcome,
+                row.node,
+                row.error_code,
+                row.updated_at,
+            )
+            for row in describe.list_workflows(flow=flow, status=status, key=key, limit=limit, using=options["database"])
+        ]
+        self._put([dict(zip(titles, row, strict=True)) for row in rows], words.table(titles, rows), options)
+        self._say(f"{len(rows)} shown{'; there may be more (--limit)' if len(rows) == limit else ''}")
+
+    def do_show(self, *, id: str, **options: Any) -> None:
+        """The five answers of a run, and its timeline."""
+        found = describe.describe(find.workflow(id, options["database"]), using=options["database"])
+        self._put(found, words.description(found), options)
+
+    def do_definitions(self, **options: Any) -> None:
+        """One line a flow and version."""
+        titles = ("name", "version", "fingerprint", "start", "nodes", "class")
+        rows = [_defined(flow) for _, flow in sorted(registry.known().items(), key=lambda item: (str(item[0]), item[0][0]))]
+        self._put([dict(zip(titles, row, strict=True)) for row in rows], words.table(titles, rows), options)
+
+    def do_verify(self, *, id: str | None, **options: Any) -> None:
+        """Differences between log and row; none is good."""
+        using = options["database"]
+        wanted = find.workflow(id, using) if id is not None else None
+        checked, rows = 0, []
+        for row_id, differences in describe.verify(wanted, using=using):
+            checked += 1
+            rows += [(row_id, one.field, one.log, one.row) for one in differences]
+        titles = ("id", "field", "log", "row")
+        found = {"checked": checked, "differences": [dict(zip(titles, row, strict=True)) for row in rows]}
+        self._put(found, words.table(titles, rows), options)
+        self._say(f"{checked} checked, {len(rows)} differences")
+        if rows:
+            raise CommandError("Log and row differ.")
+
+    def do_graph(self, *, name: str, flow_version: int | None, format: str, output: str, **options: Any) -> None:
+        """The picture of a flow, in text."""
+        definition = registry.flow(name, flow_version).definition
+        if options["json"]:
+            nodes = [{"name": key, "kind": node.kind, "detail": graph.details(node)} for key, node in definition.nodes.items()]
+            text = words.as_json(
+                {"name": name, "version": definition.version, "nodes": nodes, "arrows": graph.arrows(definition)}
+            )
+        else:
+            text = graph.svg(definition) if format == "svg" else graph.mermaid(definition)
+        if output == "-":
+            self.stdout.write(text.rstrip("\n"))
+            return
+        try:
+            Path(output).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"{output} cannot be written: {error.strerror}.") from error
+        self._say(f"written to {output}")
+
+    # ------------------------------------------------------------------ acting
+
+    def do_start(
+        self, *, name: str, input: str, key: str | None, by: str | None, goal: str, priority: int, **options: Any
+    ) -> None:
+        """Start, idempotent by key; prints the id."""
+        using = options["database"]
+        flow = registry.flow(name, options["flow_version"])
+        made = start(flow, _object(input, "--input"), key=key, by=find.user(by, using), goal=goal, priority=priority, using=using)
+        self._put(made, str(made.id), options)
+        self._say("started" if made.created else f"exists already, {made.status}")
+
+    def do_signal(self, *, event_id: str, type: str, key: str, payload: str, **options: Any) -> None:
+        """Deliver an event, idempotent by its id; prints what became of it."""
+        found = signal(event_id, type, key=key, payload=_object(payload, "--payload"), using=options["database"])
+        self._put(found, found.answer.value, options)
+        if found.answer is Reception.CONFLICT:
+            raise CommandError(f"Event {visible.plain(event_id)} is known with another payload; it was kept apart.")
+        self._say(f"{len(found.woken)} woken")
+
+    def do_cancel(self, **options: Any) -> None:
+        """Cancel a run."""
+        self._control(control.cancel, **options)
+
+    def do_pause(self, **options: Any) -> None:
+        """Hold a run."""
+        self._control(control.pause, **options)
+
+    def do_resume(self, **options: Any) -> None:
+        """Let a run go on."""
+        self._control(control.resume, **options)
+
+    def _control(self, act: Callable[..., Controlled], *, id: str, reason: str, by: str | None, **options: Any) -> None:
+        using = options["database"]
+        found = act(find.workflow(id, using), reason=reason, by=find.user(by, using), using=using)
+        self._put(found, found.answer.value, options)
+        if found.answer is Answer.TOO_LATE:
+            raise CommandError(f"Too late: the run is {found.status}.")
+        self._say(f"the run is {found.status}")
+
+    def _put(self, value: Any, text: str, options: dict[str, Any]) -> None:
+        """Data, for a program or a person."""
+        if options["json"]:
+            self.stdout.write(words.as_json(value))
+        elif text:
+            self.stdout.write(text)
+
+    def _say(self, text: str) -> None:
+        """Words, which are no data."""
+        self.stderr.write(text, str)
+
+
+def _add_start(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--input", required=True, metavar="JSON", help="a JSON object, or - to read it from stdin")
+    parser.add_argument("--key", metavar="KEY", help="names this run for ever; again the same run")
+    parser.add_argument("--by", metavar="USERNAME", help="the accountable user")
+    parser.add_argument("--goal", default="", metavar="TEXT", help="what is wanted, in words")
+    parser.add_argument("--priority", type=int, default=0, metavar="N", help="higher is sooner")
+    parser.add_argument("--flow-version", type=_positive, metavar="N", help="default: the newest")
+
+
+def _add_graph(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--flow-version", type=_positive, metavar="N", help="default: the newest")
+    parser.add_argument("--format", choices=["mermaid", "svg"], default="mermaid")
+    parser.add_argument("--output", default="-", metavar="FILE", help="default: stdout")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def _object(text: str, option: str) -> dict[str, Any]:
+    try:
+        value = json.loads(sys.stdin.read() if text == "-" else text)
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{option} is not JSON: {error}", returncode=WRONG_USAGE) from error
+    if not isinstance(value, dict):
+        raise CommandError(f'{option} must be a JSON object: {{"name": "value"}}.', returncode=WRONG_USAGE)
+    return value
+
+
+def _defined(flow: type[Flow]) -> tuple[Any, ...]:
+    definition = flow.definition
+    try:
+        fingerprint = definition.fingerprint
+    except (DefinitionError, AttributeError, TypeError):
+        fingerprint = "faulty: see manage.py check"
+    return (
+        definition.name,
+        definition.version,
+        fingerprint,
+        next(iter(definition.nodes), ""),
+        len(definition.nodes),
+        definition.where,
+    )

@@ -1,0 +1,130 @@
+"""What the command prints: JSON for programs; tables and sentences for people, with hidden characters made visible."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from flows.core import visible
+from flows.core.protocol import WAIT_KINDS
+from flows.services.describe import Description, WaitView
+
+LONGEST = 80
+
+
+def as_json(value: Any) -> str:
+    """One JSON document, in ASCII: nothing in it can act on a terminal."""
+    return json.dumps(value, indent=2, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, UUID):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Columns under their titles, as wide as needed; empty where there is nothing to show."""
+    cells = [[shown(cell) for cell in row] for row in rows]
+    if not cells:
+        return ""
+    widths = [max(len(title), *(len(row[i]) for row in cells)) for i, title in enumerate(titles)]
+    lines = [[title.upper() for title in titles], *cells]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def shown(value: object) -> str:
+    """A value in one cell: hidden characters named, long text cut."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return moment(value)
+    text = visible.plain(str(value))
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def moment(value: datetime | None) -> str:
+    """A time in the zone of the settings, to the millisecond."""
+    if value is None:
+        return "–"
+    return timezone.localtime(value).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+
+
+def description(found: Description) -> str:
+    """The five answers about a workflow in plain words, then its timeline and its attempts."""
+    name = f"{found.flow}, version {found.version}" + (f", key {found.key}" if found.key is not None else "")
+    facts = [
+        ("workflow", f"{found.id} ({name})"),
+        ("wanted", f"{found.intent['goal']} (intent version {found.intent['version']}, {found.intent['status']})"),
+        ("accountable", found.accountable or "nobody is named"),
+        ("state", state(found)),
+        *(("waiting for", wait(one)) for one in found.waits),
+        *([] if found.waits else [("waiting for", "nothing")]),
+        ("commitments", ", ".join(str(one) for one in found.commitments) or "none"),
+        ("may become", ", ".join(found.legal_moves) or "nothing else: this is the end"),
+        ("next nodes", ", ".join(f"{target} ({label})" if label else target for label, target in found.next_nodes) or "none"),
+        ("decision", found.decision_needed),
+        *([("result", json.dumps(found.result, ensure_ascii=False))] if found.result is not None else []),
+        *([("sessions", ", ".join(found.sessions))] if found.sessions else []),
+    ]
+    width = max(len(label) for label, _ in facts)
+    parts = ["\n".join(f"{label.capitalize().ljust(width)}  {visible.plain(text)}" for label, text in facts)]
+    parts += [timeline(found.timeline), attempts(found.attempts)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def state(found: Description) -> str:
+    """Which state it is in, since when, and why if it is not by plan."""
+    outcome = f", {found.outcome}" if found.outcome else ""
+    code = f" because of {found.error_code}" if found.error_code else ""
+    return f"{found.status} at {found.node}{outcome}{code}, since {moment(found.updated_at)}"
+
+
+def wait(one: WaitView) -> str:
+    """Which event is awaited, who can give it, and until when."""
+    what = f"event {one.event_type} with key {one.key}" if one.event_type else one.reason
+    until = f"until {moment(one.deadline)}" if one.deadline else "without a deadline"
+    then = f", then {one.on_expiry}" if one.on_expiry else ""
+    return f"{what}, at {one.node}; from {WAIT_KINDS[one.kind].ends}; since {moment(one.since)}, {until}{then}"
+
+
+def timeline(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The transitions as a table."""
+    titles = ("#", "when", "from", "to", "node", "outcome", "because", "code", "note")
+    return table(
+        titles,
+        (
+            (
+                row["seq"],
+                row["at"],
+                row["from_status"] or "–",
+                row["to_status"],
+                row["to_node"],
+                row["outcome"],
+                " ".join(str(row[part]) for part in ("trigger", "trigger_ref") if row[part]),
+                row["error_code"],
+                json.dumps(row["note"], ensure_ascii=False) if row["note"] else "",
+            )
+            for row in rows
+        ),
+    )
+
+
+def attempts(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The ended attempts as a table."""
+    titles = ("activity", "attempt", "node", "started", "ended", "outcome", "code", "error")
+    columns = ("activity_seq", "number", "node", "started_at", "ended_at", "outcome", "error_code", "error_class")
+    return table(titles, ([row[column] for column in columns] for row in rows))

@@ -1,0 +1,99 @@
+"""Killed at every point of a run, and told again by another process: it ends right, with every effect once.
+
+The points come from a run that nobody disturbs: before and after each commit, and after each statement inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import crash
+from tests.support.chaosapp import journal
+from tests.support.chaosapp.nursery import Nursery
+from tests.support.processes import Site, uneven_attempts
+
+KILLED = -9
+#: For each story: how often each operation is done over its workflows, and how those end.
+COPIES = {"everything": 1, "bundle": 3, "control": 1}
+ENDS = {"everything": {"complete"}, "bundle": {"complete"}, "control": {"superseded", "complete"}}
+
+
+class Teller:
+    """Tells a story in one process after another; each case has a key and a folder of its own."""
+
+    def __init__(self, site: Site, nursery: Nursery, folder: Path) -> None:
+        self.site, self.nursery, self.folder, self.cases = site, nursery, folder, 0
+
+    def begin(self) -> None:
+        self.cases += 1
+        self.key = f"case-{self.cases:04d}"
+        self.world = self.folder / self.key
+        self.world.mkdir()
+
+    def tell(self, story: str, fatal: int | None = None) -> list[str]:
+        """The points that a process passed; it is killed at the fatal one."""
+        path = self.world / f"points-{len(list(self.world.glob('points-*')))}"
+        order = f"record:{path}" if fatal is None else f"at:{fatal}:{path}"
+        code = self.nursery.run(story, self.world, self.key, order)
+        assert code == (0 if fatal is None else KILLED), f"{self.key}: code {code}\n{self.nursery.log.read_text()[-3000:]}"
+        return crash.points(path)
+
+    def judge(self, story: str, why: str) -> None:
+        """Ended right, each effect once by its operation id, no call beyond the attempts on record."""
+        done, called = journal.count(self.world, journal.DONE), journal.count(self.world, journal.CALLED)
+        assert set(done.values()) == {COPIES[story]}, f"{why}: {done}"
+        assert set(called) == set(done), why
+        ends = self.site.rows("SELECT DISTINCT status FROM outlast_workflow WHERE key LIKE %s", f"{self.key}%")
+        assert {row[0] for row in ends} == ENDS[story], f"{why}: {ends}"
+        recorded = self.site.rows(
+            "SELECT sum(a.attempt) FROM outlast_activity a JOIN outlast_workflow w ON w.id = a.workflow_id WHERE w.key LIKE %s",
+            f"{self.key}%",
+        )
+        assert sum(called.values()) <= recorded[0][0], why
+
+
+@pytest.fixture
+def teller(make_site: Callable[..., Site], tmp_path: Path) -> Iterator[Teller]:
+    # One slice and no hints: what a run does depends on nothing but the story.
+    site = make_site(DISPATCHER="", SLICE_SECONDS=600)
+    nursery = Nursery(site.environ(), tmp_path / "nursery.log")
+    try:
+        yield Teller(site, nursery, tmp_path)
+    finally:
+        nursery.close()
+    assert not site.faults()
+    assert not uneven_attempts(site.rows)
+
+
+@pytest.mark.req("T1", "A6", "B1", "F3")
+@pytest.mark.parametrize("story", COPIES)
+def test_killed_at_every_point(teller: Teller, story: str) -> None:
+    teller.begin()
+    points = teller.tell(story)
+    teller.judge(story, "undisturbed")
+    assert len(points) > 30
+    for number, point in enumerate(points):
+        teller.begin()
+        assert teller.tell(story, fatal=number) == points[: number + 1], "the run is not the same every time"
+        teller.tell(story)
+        teller.judge(story, f"killed at {number}: {point}")
+
+
+@pytest.mark.req("T1", "A7")
+def test_the_recovery_itself_is_killed_at_every_point(teller: Teller) -> None:
+    """The first process dies with work in its hands; the second at every point of its own; the third ends the work."""
+    teller.begin()
+    first = teller.tell("bundle").index("before advance")
+    teller.begin()
+    teller.tell("bundle", fatal=first)
+    points = teller.tell("bundle")
+    assert {"before bury workers", "before put back", "after put back"} <= set(points)
+    for number, point in enumerate(points[: points.index("before advance")]):
+        teller.begin()
+        teller.tell("bundle", fatal=first)
+        assert teller.tell("bundle", fatal=number) == points[: number + 1]
+        teller.tell("bundle")
+        teller.judge("bundle", f"recovery killed at {number}: {point}")

@@ -1,0 +1,123 @@
+"""What a worker and the world around it do to carry one workflow to its end; each may be told again after any crash.
+
+The same story is told by the process that is killed and by the one that comes after it: starts have a key, events an id, answers a digest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import flows
+from flows.models import Wait, Worker, Workflow
+from flows.services import sweeps
+from flows.testing import Clock, LocalWorker, local_worker
+from tests.support.chaosapp.flows import Everything, Three
+
+ROLE = "chaos-reviewer"
+ROUNDS = 60
+ENDED = {"complete", "failed", "cancelled", "superseded"}
+
+
+class NotToBeEnded(Exception):
+    """The workflow needs a person, or goes round for ever."""
+
+
+def everything(folder: str, key: str) -> None:
+    """Every kind of node; one event comes before anybody waits for it, the other when somebody does."""
+    with taking_over() as worker:
+        run = Everything.start({"folder": folder}, key=key)
+        flows.signal(f"{key}/early", "chaos.early", key=key, payload={"n": 1})
+        carry_on(worker, run.id, key)
+
+
+def bundle(folder: str, key: str) -> None:
+    """Three workflows claimed at once; the worker is asked to stop after the first one's turn, and the rest goes back."""
+    with taking_over() as worker:
+        worker.batch_size = 3
+        runs = Three.start_many([(f"{key}/{number}", {"folder": folder}) for number in range(3)])
+        worker.took = lambda queue, seconds: setattr(worker, "asked_to_stop", True)  # type: ignore[method-assign]
+        worker.run()
+        worker.asked_to_stop = False
+        del worker.took
+        for run in runs:
+            carry_on(worker, run.id, key)
+
+
+def control(folder: str, key: str) -> None:
+    """Paused and resumed by people, then overtaken by a new goal, whose run ends."""
+    with taking_over() as worker:
+        run = Everything.start({"folder": folder}, key=key)
+        worker.run()
+        if Workflow.objects.get(pk=run.id).status == "waiting":
+            flows.pause(run.id)
+            flows.resume(run.id)
+            worker.run()
+        if Workflow.objects.get(pk=run.id).status not in ENDED:
+            flows.supersede(run.intent_id, goal="another one", flow=Three, input={"folder": folder}, key=f"{key}/next")
+        carry_on(worker, Workflow.objects.get(key=f"{key}/next").pk, key)
+
+
+STORIES: dict[str, Callable[[str, str], None]] = {"everything": everything, "bundle": bundle, "control": control}
+
+
+def taking_over() -> Any:
+    """A worker; whoever was there before is known to be gone, as a supervisor's new process knows of the old one."""
+    for dead in Worker.objects.filter(status="alive").values_list("pk", flat=True):
+        sweeps.bury("default", dead)
+    sweeps.put_back_lost("default")
+    return local_worker()
+
+
+def carry_on(worker: LocalWorker, workflow: Any, key: str) -> None:
+    for _ in range(ROUNDS):
+        worker.run([Workflow.objects.get(pk=workflow).queue])
+        worker.tick()
+        row = Workflow.objects.get(pk=workflow)
+        if row.status in ENDED:
+            return
+        if row.outcome not in ("", "WAITING"):
+            raise NotToBeEnded(f"{row.outcome} {row.error_code} at {row.node}")
+        for wait in Wait.objects.filter(workflow_id=workflow, status="open"):
+            end_wait(wait, key)
+    raise NotToBeEnded(f"{row.status} at {row.node} after {ROUNDS} rounds")
+
+
+def end_wait(wait: Wait, key: str) -> None:
+    """What the world does about a wait. Twice is once."""
+    if wait.kind in ("timer", "retry_window"):
+        Clock("default").move(minutes=10)
+    elif wait.kind == "event":
+        flows.signal(f"{key}/{wait.node}", wait.event_type, key=wait.key, payload={"n": 2})
+    elif wait.kind == "approval":
+        answer(wait)
+    else:
+        raise NotToBeEnded(f"a wait of kind {wait.kind} at {wait.node}")
+
+
+def answer(wait: Wait) -> None:
+    from django.contrib.auth import get_user_model
+
+    from approvals.models import Request
+    from approvals.services.decide import decide
+
+    request = Request.objects.get(wait_id=wait.pk)
+    reviewer = get_user_model().objects.get(username=ROLE)
+    decided = decide(request, verdict="approve", digest=request.digest, by=reviewer)
+    if decided.code not in ("accepted", "already"):
+        raise NotToBeEnded(decided.sentence)
+
+
+def make_reviewer() -> None:
+    """Once a database."""
+    from django.contrib.auth import get_user_model
+    from django.contrib.auth.models import Group
+
+    reviewer = get_user_model().objects.create_superuser(ROLE)
+    reviewer.groups.add(Group.objects.create(name=ROLE))
+
+
+def tell(story: str, folder: str, key: str) -> None:
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - as short as it is
+    STORIES[story](folder, key)

@@ -1,0 +1,79 @@
+"""Ends a process at a numbered point: before and after each commit, and after each statement inside a transaction.
+
+    CHAOS_CRASH=record:FILE          the points are written to FILE, one a line
+    CHAOS_CRASH=at:NUMBER:FILE       the same, and SIGKILL at the point of that number (from 0)
+    CHAOS_CRASH=once:FOLDER:WHO      SIGKILL at every kind of point, each the first time that any process of the run meets it;
+                                     FOLDER holds what was met, WHO is child (the process itself) or worker (its parent too)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from flows.store import sql
+
+VARIABLE = "CHAOS_CRASH"
+#: Statements of the test kit: no product commits there.
+NOT_OURS = {"movable clock", "move clock", "plain clock", "drop clock"}
+
+Seam = Callable[[str, str], None]
+
+
+def install_from_environment() -> None:
+    if os.environ.get(VARIABLE):
+        install(os.environ[VARIABLE])
+
+
+def install(order: str) -> None:
+    kind, _, rest = order.partition(":")
+    if kind == "record":
+        sql.seam = numbered(None, Path(rest))
+    elif kind == "at":
+        number, _, path = rest.partition(":")
+        sql.seam = numbered(int(number), Path(path))
+    else:
+        folder, _, who = rest.rpartition(":")
+        sql.seam = first_time(Path(folder), whole_worker=who == "worker")
+
+
+def numbered(fatal: int | None, path: Path) -> Seam:
+    count = 0
+    log = path.open("a", buffering=1)
+
+    def seam(when: str, name: str) -> None:
+        nonlocal count
+        if name in NOT_OURS:
+            return
+        log.write(f"{when} {name}\n")
+        if count == fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+        count += 1
+
+    return seam
+
+
+def first_time(folder: Path, *, whole_worker: bool) -> Seam:
+    """Statements of a worker's own life come from its parent; with WHO = child those are left alone."""
+    began = os.getpid()
+
+    def seam(when: str, name: str) -> None:
+        is_parent = os.getpid() == began
+        if is_parent and not whole_worker:
+            return
+        try:
+            os.close(os.open(folder / f"{when} {name}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        if whole_worker and not is_parent:
+            os.kill(began, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return seam
+
+
+def points(path: Path) -> list[str]:
+    """The points that were passed, the fatal one included."""
+    return path.read_text().splitlines()
