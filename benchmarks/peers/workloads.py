@@ -4,10 +4,25 @@ import argparse
 import json
 import os
 import random
-import re
+import signal
+import sys
 import time
 
-from common import HOME, PG, StepTail, cpu, pctl, pgstat, pss_mb, read_steps, servers, wait_until, warm
+import extra
+import pglog
+from common import (
+    HOME,
+    StepTail,
+    cpu,
+    messages,
+    pctl,
+    pgstat,
+    pss_mb,
+    read_steps,
+    servers,
+    wait_until,
+    warm,
+)
 
 
 # ------------------------------------------------------------------ workloads
@@ -47,6 +62,7 @@ def w1(peer, n):
         commits_wf=(end[0] - base[0]) / n,
         wal_kb_wf=(end[1] - base[1]) / n / 1024,
         wal_fsyncs_wf=(end[2] - base[2]) / n,
+        write_tx_wf=(end[3] - base[3]) / n,
     )
 
 
@@ -188,41 +204,41 @@ def w5(peer, n):
 
 
 def trace(peer, n):
-    """Statements per workflow, from log_statement=all on this database (W1 with few workflows)."""
-    import psycopg
-
-    with psycopg.connect(f"{PG} dbname=postgres", autocommit=True) as c:
-        c.execute("alter system set log_statement='all'")
-        c.execute("select pg_reload_conf()")
-    try:
+    """Statements, writing transactions and messages per workflow (W1 with few workflows, log_statement=all)."""
+    with pglog.all_statements_logged():
         peer.reset()
         log = servers()["pg_log"]
+        sent = messages()
         peer.submit("w1", peer.wids(n))
-        pos = os.path.getsize(log)
+        pos, base = os.path.getsize(log), pgstat(peer)
         tail = StepTail("3")
         peer.start_workers()
         wait_until(lambda: tail.poll() >= n, 90)
         time.sleep(0.5)
-        end = os.path.getsize(log)
+        end, stat, sent = os.path.getsize(log), pgstat(peer), messages() - sent
         peer.stop_workers()
-    finally:
-        with psycopg.connect(f"{PG} dbname=postgres", autocommit=True) as c:
-            c.execute("alter system reset log_statement")
-            c.execute("select pg_reload_conf()")
-    with open(log, "rb") as f:
-        f.seek(pos)
-        text = f.read(end - pos).decode(errors="replace")
-    counts = {}
-    for m in re.finditer(
-        r"\[\d+\] " + peer.db + r" LOG:  (?:statement|execute [^:]*): (.*?)(?=\n\d{4}-\d\d-\d\d |\Z)", text, re.S
-    ):
-        q = re.sub(r"'(?:[^']|'')*'|\b\d+\b", "?", re.sub(r"\s+", " ", m.group(1)))[:110]
-        counts[q] = counts.get(q, 0) + 1
-    top = sorted(counts.items(), key=lambda x: -x[1])[:25]
-    return dict(n=n, statements_wf=sum(counts.values()) / n, top=[[c, q] for q, c in top])
+    counts = pglog.statements(peer, pos, end)
+    return dict(
+        n=n,
+        statements_wf=sum(counts.values()) / n,
+        commits_wf=(stat[0] - base[0]) / n,
+        write_tx_wf=(stat[3] - base[3]) / n,
+        messages_wf=sent / n,
+        top=pglog.top_of(counts),
+    )
 
 
-WORKLOADS = dict(w1=(w1, 2000), w2=(w2, 200), w3=(w3, 2000), w4=(w4, 500), w5=(w5, 500), trace=(trace, 100))
+WORKLOADS = dict(
+    w1=(w1, 2000),
+    w2=(w2, 200),
+    w3=(w3, 2000),
+    w4=(w4, 500),
+    w5=(w5, 500),
+    trace=(trace, 100),
+    w3one=(extra.w3one, 100),
+    w3many=(extra.w3many, 100_000),
+    idle=(extra.idle, 30),
+)
 
 
 def main(cls):
@@ -244,6 +260,7 @@ def main(cls):
         return peer.worker(a.worker)
     from importlib.metadata import version
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the workers are stopped, too
     vers = {p: version(p) for p in cls.packages}
     fn, n = WORKLOADS[a.workload]
     for r in range(a.runs):

@@ -72,7 +72,6 @@ def signal(event_id: str, type: str, *, key: str, payload: Mapping[str, Any] | N
 def _wake(event: store.Recorded, event_id: str, text: str, using: str) -> list[UUID]:
     if not event.waits:
         return []
-    locks.workflows([row[0] for row in event.waits], using)
     reached = store.wake(
         [row[1] for row in event.waits],
         f'{{"id":{dumps(event_id)},"payload":{text}}}',

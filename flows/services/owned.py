@@ -50,10 +50,10 @@ class Owned:
 
 
 def take(rows: Sequence[Claimed], worker: UUID, pid: int, using: str) -> list[Owned]:
-    """The states of claimed rows; what is not fresh from its start is read with a new snapshot, in one statement."""
-    stale = [row.id for row in rows if not row.fresh]
+    """The states of claimed rows. What the claim could not read for certain is read with a new snapshot."""
+    stale = [row.id for row in rows if row.loaded is None and not row.fresh]
     loaded = load(stale, using) if stale else {}
-    return [build(row, loaded.get(row.id), worker, pid, using) for row in rows]
+    return [build(row, row.loaded or loaded.get(row.id), worker, pid, using) for row in rows]
 
 
 def reload(owned: Owned) -> bool:

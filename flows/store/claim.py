@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from flows.core.errors import HalfMove
+from flows.store.load import HISTORY, Loaded, parse
 from flows.store.sql import run
 
 
@@ -50,6 +51,7 @@ class Claimed:
     last_error: str | None
     notes: Any
     timeout_s: float | None
+    loaded: Loaded | None = None
 
     @property
     def fresh(self) -> bool:
@@ -57,7 +59,9 @@ class Claimed:
         return self.version == 2 and self.wake_seq == 0
 
 
-CLAIM = """
+#: The history is read in the same statement. Its snapshot is older than the row lock, so it counts only if the row was then as it is
+#: locked now (version and wake_seq): every write to a workflow's history moves one of them. Otherwise `loaded` stays None.
+CLAIM = f"""
 WITH offered AS (
     SELECT * FROM unnest(%(flows)s::text[], %(versions)s::int[]) AS o(flow_name, flow_version)
 ), claimed AS (
@@ -90,9 +94,15 @@ WITH offered AS (
     FROM claimed c LEFT JOIN activity a ON a.workflow_id = c.id
 )
 SELECT c.id, c.flow_name, c.flow_version, c.fingerprint, c.key, c.input, c.intent_id, c.intent_version, c.user_id, c.user_label,
-    c.node, c.version, c.epoch, c.wake_seq, c.activity_seq, c.active_seq, c.queue, c.priority, c.policy_version, c.checkpoint, c.error_code,
-    flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s
+    c.node, c.version, c.epoch, c.wake_seq, c.activity_seq, c.active_seq, c.queue, c.priority, c.policy_version, c.checkpoint,
+    c.error_code, flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s,
+    h.*
 FROM claimed c LEFT JOIN activity a ON a.workflow_id = c.id
+LEFT JOIN LATERAL (
+    SELECT c.id, c.version, c.wake_seq, c.pause_requested_at IS NOT NULL, i.version, i.status, flows_now(), {HISTORY.format(w="s")}
+    FROM outlast_workflow s JOIN outlast_intent i ON i.id = s.intent_id
+    WHERE s.id = c.id AND s.version = c.version - 1 AND s.wake_seq = c.wake_seq AND (c.version > 2 OR c.wake_seq > 0)
+) h ON true
 WHERE c.active_seq IS NULL OR a.seq IS NOT NULL OR outlast_half_move('activity')
 ORDER BY c.rank
 """
@@ -123,10 +133,14 @@ def claim(
         "placements": list(placements),
     }
     try:
-        return [Claimed(*row) for row in run("claim", CLAIM, params, using)]
+        return [_claimed(row) for row in run("claim", CLAIM, params, using)]
     except HalfMove:
         # A row changed between this statement's snapshot and its lock. Nothing was written; the next look sees it whole.
         return []
+
+
+def _claimed(row: Sequence[Any]) -> Claimed:
+    return Claimed(*row[:31], loaded=parse(row[31:]) if row[31] is not None else None)
 
 
 RELEASE = """

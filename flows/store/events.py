@@ -15,12 +15,13 @@ WITH event AS (
     VALUES (%(event_id)s, %(type)s, %(key)s, %(payload)s::jsonb, %(hash)s, 'pending', 1, flows_now())
     ON CONFLICT (event_id) WHERE status <> 'conflict' DO UPDATE SET deliveries = outlast_event.deliveries + 1
     RETURNING id, payload_hash, type, key, status, (xmax = 0) AS created, workflow_id
+), waiting AS (
+    SELECT w.id AS workflow, o.id AS wait FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
+    WHERE o.event_type = %(type)s AND o.key = %(key)s AND o.status = 'open' AND o.event_type <> ''
+    ORDER BY w.id FOR UPDATE OF w
 )
-SELECT e.id, e.payload_hash, e.type, e.key, e.status, e.created, e.workflow_id, w.id, o.id
-FROM event e
-LEFT JOIN outlast_wait o ON o.event_type = %(type)s AND o.key = %(key)s AND o.status = 'open' AND o.event_type <> ''
-LEFT JOIN outlast_workflow w ON w.id = o.workflow_id
-ORDER BY w.id
+SELECT e.id, e.payload_hash, e.type, e.key, e.status, e.created, e.workflow_id, x.workflow, x.wait
+FROM event e LEFT JOIN waiting x ON true
 """
 
 
@@ -39,7 +40,7 @@ class Recorded:
 
 
 def record(event_id: str, event_type: str, key: str, payload: str, payload_hash: str, using: str) -> Recorded:
-    """Keep a delivery; the same event id again only counts. The channel must be locked."""
+    """Keep a delivery (the same event id again only counts) and lock the workflows that wait on its channel, which must be locked."""
     params = {"event_id": event_id, "type": event_type, "key": key, "payload": payload, "hash": payload_hash}
     rows = run("record event", RECORD, params, using)
     first = rows[0]

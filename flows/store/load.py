@@ -32,21 +32,25 @@ class Loaded:
     now: datetime
 
 
-LOAD = """
-SELECT w.id, w.version, w.wake_seq, w.pause_requested_at IS NOT NULL, i.version, i.status,
+#: The recorded history of the workflow `{w}`: four columns, used by the claim and by `load` alike.
+HISTORY = """
     (SELECT json_agg(json_build_array(x.node, x.step, x.visit, x.done_visit, x.result)) FROM (
         SELECT DISTINCT ON (a.node, a.step) a.node, a.step, max(a.visit) OVER (PARTITION BY a.node, a.step) AS visit,
             CASE WHEN a.status = 'done' THEN a.visit END AS done_visit, CASE WHEN a.status = 'done' THEN a.result END AS result
-        FROM outlast_activity a WHERE a.workflow_id = w.id
+        FROM outlast_activity a WHERE a.workflow_id = {w}.id
         ORDER BY a.node, a.step, (a.status = 'done') DESC, a.visit DESC) x),
     (SELECT json_agg(json_build_array(x.node, x.visit, x.result)) FROM (
         SELECT DISTINCT ON (o.node) o.node, max(o.visit) OVER (PARTITION BY o.node) AS visit, o.result
-        FROM outlast_wait o WHERE o.workflow_id = w.id AND o.visit > 0
+        FROM outlast_wait o WHERE o.workflow_id = {w}.id AND o.visit > 0
         ORDER BY o.node, (o.result IS NOT NULL) DESC, o.visit DESC) x),
     (SELECT json_build_array(o.id, o.node, o.kind, o.visit, o.evidence, o.due_since IS NOT NULL, o.reason)
-     FROM outlast_wait o WHERE o.workflow_id = w.id AND o.status = 'open' LIMIT 1),
-    EXISTS (SELECT FROM outlast_timer t WHERE t.workflow_id = w.id AND t.kind = 'workflow_deadline' AND t.status = 'fired'),
-    flows_now()
+     FROM outlast_wait o WHERE o.workflow_id = {w}.id AND o.status = 'open' LIMIT 1),
+    EXISTS (SELECT FROM outlast_timer t
+            WHERE t.workflow_id = {w}.id AND t.kind = 'workflow_deadline' AND t.status = 'fired')
+"""
+
+LOAD = f"""
+SELECT w.id, w.version, w.wake_seq, w.pause_requested_at IS NOT NULL, i.version, i.status, flows_now(), {HISTORY.format(w="w")}
 FROM outlast_workflow w JOIN outlast_intent i ON i.id = w.intent_id
 WHERE w.id = ANY (%(ids)s::uuid[])
 """
@@ -54,25 +58,27 @@ WHERE w.id = ANY (%(ids)s::uuid[])
 
 def load(ids: Sequence[UUID], using: str) -> dict[UUID, Loaded]:
     """The recorded state of these workflows."""
-    found: dict[UUID, Loaded] = {}
-    for row in run("load", LOAD, {"ids": list(ids)}, using):
-        activities = [(a[0], a[1], a[2], a[3], a[4]) for a in _parsed(row[6]) or []]
-        waits = [(w[0], w[1], w[2]) for w in _parsed(row[7]) or []]
-        wait = _parsed(row[8])
-        found[row[0]] = Loaded(
-            row[0],
-            row[1],
-            row[2],
-            row[3],
-            row[4],
-            row[5],
-            activities,
-            waits,
-            tuple(wait) if wait else None,
-            row[9],
-            row[10],
-        )
-    return found
+    return {row[0]: parse(row) for row in run("load", LOAD, {"ids": list(ids)}, using)}
+
+
+def parse(row: Sequence[Any]) -> Loaded:
+    """A `Loaded` from id, version, wake_seq, pause asked, intent version and status, now, and the four columns of HISTORY."""
+    activities = [(a[0], a[1], a[2], a[3], a[4]) for a in _parsed(row[7]) or []]
+    waits = [(w[0], w[1], w[2]) for w in _parsed(row[8]) or []]
+    wait = _parsed(row[9])
+    return Loaded(
+        id=row[0],
+        version=row[1],
+        wake_seq=row[2],
+        pause_requested=row[3],
+        intent_version=row[4],
+        intent_status=row[5],
+        now=row[6],
+        activities=activities,
+        waits=waits,
+        open_wait=tuple(wait) if wait else None,
+        deadline_passed=row[10],
+    )
 
 
 def _parsed(value: Any) -> Any:

@@ -130,13 +130,10 @@ def make_people() -> dict[str, Any]:
 
 @contextmanager
 def world() -> Iterator[World]:
-    """People, a worker and a clock in a database of real commits, which is empty again afterwards."""
-    try:
-        people = make_people()
-        with movable_clock() as clock, local_worker() as worker:
-            yield World(worker, clock, **people)
-    finally:
-        clean()
+    """People, a worker and a clock, in a database of real commits."""
+    people = make_people()
+    with movable_clock() as clock, local_worker() as worker:
+        yield World(worker, clock, **people)
 
 
 def clean() -> None:

@@ -24,11 +24,13 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from django.db import connections
 
+import flows
 from flows.core.fold import Difference
 from flows.services import describe
 from project.dev import procs, servers
 from project.settings import database_from_url
 from tests.support.chaosapp import journal
+from tests.support.chaosapp.flows import Load
 
 ALIAS = "chaos"
 SETTINGS = "tests.support.chaosapp.settings"
@@ -105,6 +107,12 @@ class Site:
     def start_many(self, flow: Any, inputs: list[dict[str, Any]]) -> list[uuid.UUID]:
         runs = [(f"{flow.definition.name}-{n}", {"folder": str(self.world), **more}) for n, more in enumerate(inputs)]
         return [run.id for run in flow.start_many(runs, using=ALIAS)]
+
+    def answer_load(self, count: int) -> None:
+        """The event that each run of `Load` waits for, delivered before or after it waits."""
+        for number in range(count):
+            key = f"{Load.definition.name}-{number}"
+            flows.signal(f"{key}/heard", "chaos.load", key=key, payload={"n": number}, using=ALIAS)
 
     @property
     def world(self) -> Path:

@@ -10,3 +10,4 @@ from project.settings import INSTALLED_APPS, OUTLAST
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.support.chaosapp"]
 OUTLAST = {**OUTLAST, **json.loads(os.environ.get("CHAOS_OUTLAST", "{}"))}
+CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = float(os.environ.get("CHAOS_SOFT_SECONDS", "20"))
