@@ -49,9 +49,7 @@ def own_servers(folder: Path) -> dict[str, str]:
     """The given servers, with an empty database and a key prefix that belong to this folder alone."""
     missing = [name for name in ("DATABASE_URL", "REDIS_URL") if not os.environ.get(name)]
     if missing:
-        raise DemoError(
-            f"{' and '.join(missing)} not set. `make demo` sets both: run that, or set them to servers of your own."
-        )
+        raise DemoError(f"{' and '.join(missing)} not set. `make demo` sets both: run that, or set them to servers of your own.")
     mark = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
     parts = urlsplit(os.environ["DATABASE_URL"])
     name = f"{parts.path.lstrip('/')[:40]}_demo_{mark}"
@@ -60,9 +58,7 @@ def own_servers(folder: Path) -> dict[str, str]:
             connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     except psycopg.Error as error:
-        raise DemoError(
-            f"the demonstration needs a database of its own, and {name} could not be made: {error}"
-        ) from None
+        raise DemoError(f"the demonstration needs a database of its own, and {name} could not be made: {error}") from None
     url = urlunsplit(parts._replace(path=f"/{name}"))
     return {"DATABASE_URL": url, "REDIS_KEY_PREFIX": f"{name}:", "DJANGO_SETTINGS_MODULE": "project.settings"}
 

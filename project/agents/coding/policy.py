@@ -33,7 +33,7 @@ def check_value(value: Any) -> None:
     check_paths(value["files"])
 
 
-def check_paths(paths: Iterable[str]) -> None:
+def check_paths(paths: Iterable[object]) -> None:
     """Only files inside the repository, and none of those that judge the candidate.
 
     Raises:
@@ -41,13 +41,13 @@ def check_paths(paths: Iterable[str]) -> None:
     """
     for text in paths:
         path = PurePosixPath(text) if isinstance(text, str) and text else PurePosixPath("/")
-        if path.is_absolute() or ".." in path.parts or "\\" in text or str(path) != text:
+        if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in str(path) or str(path) != text:
             raise InvalidCandidate(f"{text!r} is not a plain path inside the repository")
         if path.parts[0] in CLOSED:
             raise InvalidCandidate(f"{text} is closed to the agent")
 
 
-def check_edits(edits: Mapping[str, str]) -> None:
+def check_edits(edits: Mapping[str, object]) -> None:
     """Whole text files on allowed paths.
 
     Raises:

@@ -116,14 +116,10 @@ class World:
 
     def copy(self, folder: Path) -> World:
         shutil.copytree(self.folder, folder, symlinks=True)
-        twin = World(
-            folder, {**self.input}, copy.deepcopy(self.results), {**self.visits}, copy.deepcopy(self.checkpoint)
-        )
+        twin = World(folder, {**self.input}, copy.deepcopy(self.results), {**self.visits}, copy.deepcopy(self.checkpoint))
         twin.input |= {"remote": str(twin.remote), "workspaces": str(folder / "workspaces")}
         if "workspace" in twin.results:
-            twin.results["workspace"]["folder"] = str(
-                folder / Path(twin.results["workspace"]["folder"]).relative_to(self.folder)
-            )
+            twin.results["workspace"]["folder"] = str(folder / Path(twin.results["workspace"]["folder"]).relative_to(self.folder))
         return twin
 
 

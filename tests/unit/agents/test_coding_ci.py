@@ -82,8 +82,7 @@ def test_a_failing_commit_is_reported_with_what_failed(at: Any) -> None:
 def test_the_hook_runs_during_the_push_and_is_free_of_gits_own_environment(at: Any, tmp_path: Path) -> None:
     world, seen = at("push"), tmp_path / "seen"
     program = (
-        "import os, pathlib, sys\n"
-        f"pathlib.Path({str(seen)!r}).write_text(sys.stdin.read() + str(os.environ.get('GIT_DIR')))"
+        f"import os, pathlib, sys\npathlib.Path({str(seen)!r}).write_text(sys.stdin.read() + str(os.environ.get('GIT_DIR')))"
     )
     install_hook(world.remote, [sys.executable, "-c", program], tmp_path)
     sha = world.run("push")["sha"]

@@ -79,6 +79,7 @@ def test_a_library_that_the_model_does_not_know_is_given_up(world: Any) -> None:
         ("shop//sessions.py", "pass\n"),
         ("./tests/test_shop.py", "pass\n"),
         ("", "pass\n"),
+        (".", "pass\n"),
         ("shop/sessions.py", "no line end"),
         ("shop/sessions.py", "a\0b\n"),
         ("shop/sessions.py", 7),

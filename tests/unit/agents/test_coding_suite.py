@@ -92,9 +92,7 @@ def test_a_tree_that_cannot_be_imported_fails(world: Any) -> None:
 
 
 def test_a_suite_that_dies_has_not_passed() -> None:
-    assert report_of(-9, "Ran 3 tests in 0.1s\n") == Report(
-        passed=False, tests=3, failures=(("tests", "ended with code -9"),)
-    )
+    assert report_of(-9, "Ran 3 tests in 0.1s\n") == Report(passed=False, tests=3, failures=(("tests", "ended with code -9"),))
 
 
 def test_the_tests_see_nothing_of_the_workers_secrets(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:

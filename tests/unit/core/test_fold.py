@@ -98,7 +98,7 @@ def test_a_repeated_row_is_named() -> None:
         ((3, "seq", 9), "seq after 2"),
         ((3, "to_status", "bogus"), "move of 3"),
         ((3, "from_status", "bogus"), "move of 3"),
-        ((4, "from_status", ""), "move of 4"),
+        ((4, "from_status", ""), "from_status of 4"),
     ],
 )
 def test_each_kind_of_broken_row_is_named(change: tuple[int, str, Any], fault: str) -> None:
