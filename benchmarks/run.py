@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +49,7 @@ def main() -> int:
 
 
 def read_options() -> argparse.Namespace:
-    def names(allowed: tuple[str, ...]) -> object:
+    def names(allowed: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
         def read(text: str) -> tuple[str, ...]:
             found = tuple(name for name in text.split(",") if name)
             unknown = set(found) - set(allowed)

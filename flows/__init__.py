@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         signal,
         supersede,
     )
+    from flows.services.attempt import Attempt
     from flows.services.start import Started
 
 _VERBS = frozenset(
@@ -126,6 +127,10 @@ def __getattr__(name: str) -> Any:
         from flows import api
 
         return getattr(api, name)
+    if name == "Attempt":  # for annotations in activities.py
+        from flows.services.attempt import Attempt
+
+        return Attempt
     raise AttributeError(f"module 'flows' has no attribute {name!r}")
 
 

@@ -45,11 +45,11 @@ class WorkerHost:
         return self._shared.head()[0]
 
     def owns(self) -> bool:
-        incarnation, until, _ = self._shared.head()
+        incarnation, until = self._shared.head()
         return incarnation is not None and boottime() < until
 
     def stopping(self) -> bool:
-        return self._shared.head()[2]
+        return self._shared.stopping()
 
     def batch(self, queue: str) -> int:
         return int(conf.CLAIM_BATCH) if self._average.get(queue, 1.0) < QUICK_SECONDS else 1

@@ -117,8 +117,7 @@ class Keeper:
 
     def stopping(self) -> None:
         """The worker was asked to stop: turns hand their work back at the next step."""
-        incarnation, until, _ = self.shared.head()
-        self.shared.set_head(incarnation, until, stopping=True)
+        self.shared.set_stopping()
 
     def stop(self) -> None:
         """End the incarnation and put back whatever it still owns."""
@@ -126,7 +125,8 @@ class Keeper:
         if self._thread is not None:
             self._thread.join(timeout=5)
         incarnation, self.incarnation = self.incarnation, None
-        self.shared.set_head(None, 0.0, stopping=True)
+        self.shared.set_stopping()
+        self.shared.set_head(None, 0.0)
         if incarnation is not None:
             with contextlib.suppress(Error):
                 workers.stop(incarnation, self.using)
@@ -163,10 +163,10 @@ class Keeper:
         if age is None:
             logger.error("the lease of %s is lost; a new incarnation begins and its old work is put back", self.incarnation)
             self.incarnation = None
-            self.shared.set_head(None, 0.0, stopping=self.shared.head()[2])
+            self.shared.set_head(None, 0.0)
             self.register()
             return
-        self.shared.set_head(self.incarnation, asked + self.lease, stopping=self.shared.head()[2])
+        self.shared.set_head(self.incarnation, asked + self.lease)
         if age > TICK_OLD_SECONDS:
             sweeps.run_tick(self.using, min_age=TICK_OLD_SECONDS)
 

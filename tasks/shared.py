@@ -3,7 +3,7 @@
 The parent makes it before it forks. It writes the head; each child writes only its own slot; readers copy. Times are CLOCK_BOOTTIME, which
 goes on while the machine sleeps, so a lease that ran out is seen as run out.
 
-    head   incarnation (16 bytes) · lease until (double) · stopping (byte) · sequence (uint32: odd while the head is being written)
+    head   sequence (uint32: odd while the head is being written) · incarnation (16 bytes) · lease until (double); apart: stopping (byte)
     slot   pid (int32) · activity started (double) · deadline (double) · claimed, not started (int32) · workflow (16 bytes)
 """
 
@@ -17,7 +17,8 @@ import time
 import uuid
 from dataclasses import dataclass
 
-_HEAD = struct.Struct("=I16sdB")
+_HEAD = struct.Struct("=I16sd")
+_STOPPING = _HEAD.size  # a byte of its own: it is set by a signal handler, while the keeper may be writing the head
 _SLOT = struct.Struct("=iddi16s")
 _SLOTS = 256
 _FIRST = 64
@@ -52,20 +53,28 @@ class Shared:
         self._lock = multiprocessing.get_context("fork").Lock()
         self._sequence = 0
 
-    def set_head(self, incarnation: uuid.UUID | None, lease_until: float, *, stopping: bool = False) -> None:
+    def set_head(self, incarnation: uuid.UUID | None, lease_until: float) -> None:
         """The parent: who owns, and until when by this host's clock."""
         raw = incarnation.bytes if incarnation else _NOBODY
         self._sequence += 1
-        _HEAD.pack_into(self._page, 0, self._sequence * 2 - 1, raw, lease_until, stopping)
-        _HEAD.pack_into(self._page, 0, self._sequence * 2, raw, lease_until, stopping)
+        _HEAD.pack_into(self._page, 0, self._sequence * 2 - 1, raw, lease_until)
+        _HEAD.pack_into(self._page, 0, self._sequence * 2, raw, lease_until)
 
-    def head(self) -> tuple[uuid.UUID | None, float, bool]:
-        """(incarnation, lease until, stopping), read whole."""
+    def set_stopping(self) -> None:
+        """The parent: the worker was asked to stop. There is no way back."""
+        self._page[_STOPPING] = 1
+
+    def stopping(self) -> bool:
+        """Whether the worker was asked to stop."""
+        return bool(self._page[_STOPPING])
+
+    def head(self) -> tuple[uuid.UUID | None, float]:
+        """(incarnation, lease until), read whole."""
         while True:
-            before, raw, until, stopping = _HEAD.unpack_from(self._page, 0)
+            before, raw, until = _HEAD.unpack_from(self._page, 0)
             again = _HEAD.unpack_from(self._page, 0)
-            if before % 2 == 0 and again == (before, raw, until, stopping):
-                return (None if raw == _NOBODY else uuid.UUID(bytes=raw)), until, bool(stopping)
+            if before % 2 == 0 and again == (before, raw, until):
+                return (None if raw == _NOBODY else uuid.UUID(bytes=raw)), until
 
     def take_slot(self) -> int:
         """A child: a slot of its own."""

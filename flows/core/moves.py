@@ -30,7 +30,7 @@ class Park:
 
     Args:
         kind: a key of `WAIT_KINDS`. event_type, keys: what wakes it (for events).
-        wakes_at: the moment a timer wakes it, for sleeps. deadline: how long the wait may take.
+        wakes_at: the moment a timer wakes it, for sleeps. deadline: how long the wait may take; on_expiry: its declared policy.
         detail: what the opener of this wait kind needs (for an approval: candidate and role).
     """
 
@@ -41,6 +41,7 @@ class Park:
     keys: tuple[str, ...] = ()
     wakes_at: datetime | None = None
     deadline: timedelta | None = None
+    on_expiry: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)
     via: tuple[str, ...] = ()
 

@@ -68,7 +68,7 @@ def parking(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | N
     arrow.outcome = Outcome.WAITING
     arrow.wait_kind, arrow.reason = move.kind, move.reason
     arrow.event_type, arrow.wait_key = move.event_type, move.keys[0] if move.keys else ""
-    arrow.deadline, arrow.wakes_at = move.deadline, move.wakes_at
+    arrow.deadline, arrow.on_expiry, arrow.wakes_at = move.deadline, move.on_expiry, move.wakes_at
     arrow.timer_kind = "sleep"
     arrow.visit = owned.state.visits.get(move.node, 0) + 1
     _end_activity(owned, arrow, ending, ActivityStatus.FAILED)

@@ -22,7 +22,7 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.errors import ActivityError, Failure, LostOwnership, StateConflict, classify
 from flows.core.ids import operation_id
-from flows.core.nodes.activity import Activity
+from flows.core.nodes.activity import Activity, Decision
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import LIVE, AttemptOutcome, Status
 from flows.core.state import Completed, Failed, Trigger
@@ -73,6 +73,7 @@ class Attempt:
         operation_id: the idempotency key for outside effects; the same over all attempts of this visit.
         id, number: of this attempt. epoch, intent_version: to hand to systems that can fence.
         notes: what an earlier attempt of this visit left with `note`. checkpoint: the workflow's, as last saved.
+        checkpoint_conflict: for a Decision, why the state that the checkpoint names is gone (other activities do not run then).
         approved: the frozen candidate that people approved, where the node's gate asks for an approval; execute exactly this.
     """
 
@@ -93,6 +94,7 @@ class Attempt:
         self.last_error = activity.last_error
         self.notes: Any = copy.deepcopy(activity.notes)
         self.checkpoint: Mapping[str, Any] = payload.decode(loads(owned.row.checkpoint)) or {}
+        self.checkpoint_conflict: str | None = None
         self.approved: Mapping[str, Any] | None = _approved(owned)
 
     def heartbeat(self) -> str:
@@ -150,7 +152,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     try:
         with limits.limit(_timeout(owned)):
             if taken_over:
-                _validate_checkpoint(owned, attempt)
+                _validate_checkpoint(owned, attempt, node)
             answer = function(attempt)
             if inspect.iscoroutine(answer):
                 answer = asyncio.run(answer)
@@ -185,12 +187,15 @@ def _approved(owned: Owned) -> Mapping[str, Any] | None:
     return copy.deepcopy(dict(fact.candidate)) if fact else None
 
 
-def _validate_checkpoint(owned: Owned, attempt: Attempt) -> None:
+def _validate_checkpoint(owned: Owned, attempt: Attempt, node: Activity) -> None:
+    """A checkpoint that names a state which is gone ends the attempt; a Decision is told instead, for replanning is the way out."""
     policy = owned.definition.checkpoint if owned.definition else None
     if policy is None or policy.validate is None or not attempt.checkpoint:
         return
     problem = policy.validate(attempt)
-    if problem:
+    if problem and isinstance(node, Decision):
+        attempt.checkpoint_conflict = problem
+    elif problem:
         raise StateConflict(f"the checkpoint names a state that is gone: {problem}")
 
 

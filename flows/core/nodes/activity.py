@@ -76,7 +76,7 @@ class Activity(Node):
     def failed(self, state: State, failure: Failure) -> Move:
         """Route, retry, or stop visibly: every path ends."""
         if failure.route is Route.STOP:
-            return Finish(self.name, Status.FAILED, Outcome.FAILED, code=failure.code)
+            return Finish(self.name, Status.SUPERSEDED, Outcome.SUPERSEDED, code=failure.code)
         routed = self.route_for_error(failure.classes)
         if not may_retry(self.retry, failure):
             return Goto(routed) if routed else self.stopped(failure, failure.code)

@@ -73,8 +73,15 @@ class Wait(Node):
         key = self.key(state) if callable(self.key) else self.key
         if not _is_text(key):
             raise DefinitionError(f"The key of wait {self.name} must be text that is not empty, got {key!r}.")
-        span = self.deadline.after if self.deadline else None
-        return Park(self.name, self.kind, f"waiting for {self.event} {key}", event_type=self.event, keys=(key,), deadline=span)
+        return Park(
+            self.name,
+            self.kind,
+            f"waiting for {self.event} {key}",
+            event_type=self.event,
+            keys=(key,),
+            deadline=self.deadline.after if self.deadline else None,
+            on_expiry=str(self.deadline.then) if self.deadline else "",
+        )
 
     def resume(self, state: State, trigger: Trigger) -> Move:
         wait = state.wait
@@ -192,6 +199,7 @@ class Approval(Node):
             self.kind,
             f"waiting for an answer of {self.role}",
             deadline=self.expires.after if self.expires else None,
+            on_expiry=str(self.expires.then) if self.expires else "",
             detail={
                 "candidate": candidate,
                 "candidate_node": self.candidate,

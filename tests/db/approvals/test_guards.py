@@ -62,7 +62,7 @@ def columns(status: RequestStatus) -> str:
         "expires_at = NULL",
         "self_approval = true",
         "answers = '{approved}'",
-        "wait_id = 1",
+        "wait_id = 4711",
         "requester_label = 'somebody'",
     ],
 )

@@ -110,7 +110,7 @@ def test_a_waits_result_is_the_value_the_event_and_its_payload() -> None:
 
 def test_read_sees_the_event_and_nothing_else_does() -> None:
     seen: list[State] = []
-    sample = event_wait(read=lambda state: seen.append(state))
+    sample = event_wait(read=seen.append)
     at = state(wait=wait("first", "event", {"id": "e", "payload": {}}))
     sample.result(at)
     assert seen[0].event == {"id": "e", "payload": {}}

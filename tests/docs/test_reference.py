@@ -1,0 +1,46 @@
+"""The reference is complete: each setting and each code has its line, and the drawing is the protocol."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from flows.conf import DEFAULTS
+from flows.core import decide, errors, verdicts
+from flows.core.nodes import activity, waits
+from flows.core.protocol import MOVES
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def subclasses(cls: type) -> set[type]:
+    return {cls}.union(*(subclasses(child) for child in cls.__subclasses__()))
+
+
+def test_each_setting_is_documented() -> None:
+    page = (DOCS / "reference" / "settings.md").read_text()
+    assert [name for name in DEFAULTS if f"| `{name}` |" not in page] == []
+
+
+def test_no_setting_is_documented_that_does_not_exist() -> None:
+    page = (DOCS / "reference" / "settings.md").read_text().split("## Codes")[0]
+    assert set(re.findall(r"^\| `([A-Z_]+)` \|", page, re.MULTILINE)) == set(DEFAULTS)
+
+
+def test_each_code_is_documented() -> None:
+    page = (DOCS / "reference" / "settings.md").read_text().split("## Codes")[1]
+    abstract = {"OUTLAST_ERROR", "USAGE_ERROR", "DEFINITION_ERROR", "ACTIVITY_ERROR"}
+    codes = {cls.code for cls in subclasses(errors.OutlastError) if cls.__module__.startswith("flows.")} - abstract
+    codes |= {
+        decide.DEFINITION_FAULT, decide.DEADLINE_EXPIRED, decide.VISITS_EXHAUSTED, activity.RETRIES_EXHAUSTED, activity.WORKER_LOST,
+        waits.WAIT_EXPIRED, waits.APPROVAL_EXPIRED, waits.CANDIDATE_MISSING, errors.UNCLASSIFIED,
+        verdicts.Verdict.WORKFLOW_MIGRATION_REQUIRED, verdicts.Verdict.APPROVAL_REQUIRED, verdicts.Verdict.CANDIDATE_INVALID,
+    }  # fmt: skip
+    assert sorted(code for code in codes if code not in page) == []
+
+
+def test_the_drawing_shows_exactly_the_legal_moves() -> None:
+    page = (DOCS / "explanation" / "how-it-works.md").read_text()
+    drawn = set(re.findall(r"^ {4}(\S+) --> (\S+)$", page, re.MULTILINE))
+    legal = {(source.value if source else "[*]", target.value) for source, targets in MOVES.items() for target in targets}
+    assert drawn == legal

@@ -1,0 +1,137 @@
+"""The judge's table: which answers are taken, and the first reason why one is not."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from approvals.core.binding import SENTENCES, Code, First, Refusal, RequestFacts, ReviewFacts, judge, may_answer
+from approvals.core.status import ANSWERED, ANSWERS, MOVES, STATUS_AFTER, RequestStatus, is_legal
+
+DIGEST = "sha256:" + "a" * 64
+OTHER = "sha256:" + "b" * 64
+
+REQUEST = RequestFacts(
+    status="pending",
+    role="editors",
+    answers=("approved", "changes", "denied"),
+    self_approval=False,
+    requester=1,
+    digest=DIGEST,
+    sound_digest=DIGEST,
+    intent_version=1,
+    intent_version_now=1,
+    intent_status="active",
+    workflow_status="waiting",
+    epoch=0,
+    epoch_now=0,
+    waiting=True,
+    expired=False,
+)
+REVIEW = ReviewFacts(
+    by=2, active=True, permitted=True, groups=frozenset({"editors"}), verdict="approve", digest=DIGEST, comment="Fine."
+)
+MINE = First(2, "rita", "approve", DIGEST)
+THEIRS = First(3, "ron", "deny", DIGEST)
+
+
+def code(request: dict[str, Any] | None = None, review: dict[str, Any] | None = None) -> Code | None:
+    found = judge(dataclasses.replace(REQUEST, **(request or {})), dataclasses.replace(REVIEW, **(review or {})))
+    return found.code if found else None
+
+
+@pytest.mark.parametrize("verdict", sorted(ANSWERS))
+@pytest.mark.parametrize("workflow", ["waiting", "paused", "runnable", "running"])
+def test_an_answer_for_exactly_this_pending_candidate_is_taken(verdict: str, workflow: str) -> None:
+    assert code({"workflow_status": workflow}, {"verdict": verdict}) is None
+
+
+REFUSED: list[tuple[Code, dict[str, Any], dict[str, Any]]] = [
+    (Code.USER_INACTIVE, {}, {"active": False}),
+    (Code.NOT_PERMITTED, {}, {"permitted": False}),
+    (Code.WRONG_ROLE, {}, {"groups": frozenset({"editor", "editors "})}),
+    (Code.WRONG_ROLE, {}, {"groups": frozenset()}),
+    (Code.SELF_APPROVAL, {"requester": 2}, {}),
+    (Code.ALREADY, {"status": "approved", "first": MINE}, {}),
+    (Code.ALREADY, {"status": "consumed", "first": MINE, "workflow_status": "complete", "waiting": False}, {}),
+    (Code.ANSWERED_BEFORE, {"status": "denied", "first": THEIRS}, {}),
+    (Code.ANSWERED_BEFORE, {"status": "approved", "first": MINE}, {"verdict": "deny"}),
+    (Code.ANSWERED_BEFORE, {"status": "approved", "first": MINE}, {"digest": OTHER}),
+    (Code.ANSWERED_BEFORE, {"status": "approved", "first": None}, {}),
+    (Code.INTENT_SUPERSEDED, {"intent_version_now": 2}, {}),
+    (Code.INTENT_SUPERSEDED, {"intent_status": "cancelled"}, {}),
+    (Code.WORKFLOW_ENDED, {"workflow_status": "cancelled"}, {}),
+    (Code.WORKFLOW_ENDED, {"workflow_status": "cancelling"}, {}),
+    (Code.WORKFLOW_ENDED, {"workflow_status": "complete"}, {}),
+    (Code.NOT_WAITING, {"epoch_now": 1}, {}),
+    (Code.REQUEST_EXPIRED, {"expired": True}, {}),
+    (Code.REQUEST_EXPIRED, {"status": "expired"}, {}),
+    (Code.REQUEST_WITHDRAWN, {"status": "withdrawn"}, {}),
+    (Code.REQUEST_INVALIDATED, {"status": "invalidated"}, {}),
+    (Code.NOT_WAITING, {"waiting": False}, {}),
+    (Code.STALE_CANDIDATE, {}, {"digest": OTHER}),
+    (Code.STALE_CANDIDATE, {}, {"digest": ""}),
+    (Code.STALE_CANDIDATE, {}, {"digest": DIGEST.upper()}),
+    (Code.CANDIDATE_INVALID, {"sound_digest": OTHER}, {}),
+    (Code.CANDIDATE_INVALID, {"sound_digest": None}, {}),
+    (Code.ANSWER_NOT_OFFERED, {"answers": ("approved", "denied")}, {"verdict": "changes"}),
+    (Code.ANSWER_NOT_OFFERED, {}, {"verdict": "maybe"}),
+    (Code.COMMENT_REQUIRED, {}, {"verdict": "deny", "comment": " \n"}),
+    (Code.COMMENT_REQUIRED, {}, {"verdict": "changes", "comment": ""}),
+]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(("expected", "request_is", "review_is"), REFUSED)
+def test_everything_else_is_refused(expected: Code, request_is: dict[str, Any], review_is: dict[str, Any]) -> None:
+    assert code(request_is, review_is) is expected
+
+
+def test_every_refusal_is_in_the_table_and_has_its_sentence() -> None:
+    assert {row[0] for row in REFUSED} == set(Code) == set(SENTENCES)
+
+
+def test_a_sentence_says_who_and_what() -> None:
+    found = judge(dataclasses.replace(REQUEST, status="denied", first=THEIRS), REVIEW)
+    assert found == Refusal(Code.ANSWERED_BEFORE, {"who": "ron", "answer": "deny"})
+    assert found.sentence == "ron answered this request first (deny). That answer stands; yours is recorded and changes nothing."
+
+
+def test_who_comes_before_what() -> None:
+    """A stranger is not told what became of the request."""
+    assert code({"status": "denied", "first": THEIRS, "requester": 2}, {"groups": frozenset()}) is Code.WRONG_ROLE
+    assert code({"workflow_status": "cancelled", "intent_status": "cancelled"}, {"permitted": False}) is Code.NOT_PERMITTED
+
+
+def test_self_approval_is_allowed_only_where_it_is_declared_or_nobody_is_accountable() -> None:
+    assert code({"requester": 2, "self_approval": True}) is None
+    assert code({"requester": None}) is None
+
+
+def test_a_no_to_an_unsound_candidate_stays_possible() -> None:
+    assert code({"sound_digest": None}, {"verdict": "deny"}) is None
+
+
+def test_the_form_is_offered_to_those_who_could_answer() -> None:
+    nothing_said = dataclasses.replace(REVIEW, verdict="", digest="", comment="")
+    assert may_answer(REQUEST, nothing_said) is None
+    late = may_answer(dataclasses.replace(REQUEST, expired=True), nothing_said)
+    assert late is not None
+    assert late.code is Code.REQUEST_EXPIRED
+    done = may_answer(dataclasses.replace(REQUEST, status="approved", first=MINE), nothing_said)
+    assert done is not None
+    assert done.code is Code.ANSWERED_BEFORE
+
+
+def test_a_request_moves_forward_only() -> None:
+    assert set(MOVES) == {None, *RequestStatus}
+    assert is_legal(None, RequestStatus.PENDING)
+    for source, targets in MOVES.items():
+        assert RequestStatus.PENDING not in targets or source is None
+    assert {status for status, targets in MOVES.items() if not targets} == (
+        ANSWERED - {RequestStatus.APPROVED}
+        | {RequestStatus.EXPIRED, RequestStatus.WITHDRAWN, RequestStatus.INVALIDATED}
+    )
+    assert set(STATUS_AFTER) == set(ANSWERS.values())

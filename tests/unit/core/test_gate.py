@@ -1,0 +1,133 @@
+"""The gate: refuses for recorded facts, in a fixed order, and allows only what was approved exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flows.core import canonical, gate
+from flows.core.definition import Definition
+from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Decision, End
+from flows.core.policies import ESCALATE, Deadline, Gate
+from flows.core.protocol import Outcome
+from flows.core.state import ApprovalFact
+from flows.core.verdicts import Verdict, suspension_of
+from tests.support.flow_values import activity, approval, declare, facts, state, work
+
+pytestmark = pytest.mark.req("H1")
+
+
+def sample() -> Definition:
+    return declare(
+        propose=Decision(work, choices={"patch": "ask"}),
+        ask=Approval(candidate="propose", role="r", approved="merge", denied="no", expires=Deadline(hours=1, then=ESCALATE)),
+        merge=Activity(work, gate=Gate(approved_by="ask"), then="done"),
+        done=End(COMPLETE),
+        no=End(FAILED),
+    )
+
+
+def artifact(value: Any = 1) -> dict[str, Any]:
+    body = {"choice": "patch", "value": value}
+    return {**body, "evidence": None, "digest": canonical.digest(body), "revision": 1}
+
+
+DIGEST = artifact()["digest"]
+
+
+def verdict(fact: ApprovalFact | None, candidate: Any = None, **values: Any) -> Verdict | None:
+    flow = sample()
+    at = state("merge", results={"propose": candidate or artifact()}, **values)
+    refusal = gate.check(flow, flow.nodes["merge"], at, facts(flow, approvals={"ask": fact}))
+    return refusal.verdict if refusal else None
+
+
+def test_a_live_approval_of_exactly_this_candidate_is_allowed() -> None:
+    assert verdict(approval(DIGEST)) is None
+
+
+@pytest.mark.req("F2")
+@pytest.mark.parametrize(
+    "fact",
+    [
+        None,
+        approval(DIGEST, "pending"),
+        approval(DIGEST, "denied"),
+        approval(DIGEST, "expired"),
+        approval(DIGEST, "invalidated"),
+        approval("sha256:other"),
+        approval(DIGEST, intent_version=2),
+        approval(DIGEST, expired=True),
+        approval(DIGEST, "consumed", used_by=3),
+        approval(DIGEST, "consumed"),
+    ],
+)
+def test_anything_less_needs_an_approval(fact: ApprovalFact | None) -> None:
+    assert verdict(fact) is Verdict.APPROVAL_REQUIRED
+
+
+def test_the_activity_that_used_an_approval_up_keeps_it_even_after_its_time() -> None:
+    for fact in (approval(DIGEST, "consumed", used_by=3), approval(DIGEST, "consumed", used_by=3, expired=True)):
+        assert verdict(fact, activity=activity("merge", seq=3)) is None
+        assert verdict(fact, activity=activity("merge", seq=4)) is Verdict.APPROVAL_REQUIRED
+
+
+def test_another_candidate_needs_another_approval_even_for_the_activity_that_used_this_one_up() -> None:
+    fact = approval(DIGEST, "consumed", used_by=3)
+    assert verdict(fact, artifact(2), activity=activity("merge", seq=3)) is Verdict.APPROVAL_REQUIRED
+
+
+def test_a_candidate_that_was_changed_under_its_digest_is_invalid() -> None:
+    assert verdict(approval(DIGEST), {**artifact(), "value": 2}) is Verdict.CANDIDATE_INVALID
+
+
+def test_without_a_candidate_nothing_can_be_executed() -> None:
+    flow = sample()
+    refusal = gate.check(flow, flow.nodes["merge"], state("merge"), facts(flow, approvals={"ask": approval(DIGEST)}))
+    assert refusal is not None
+    assert refusal.verdict is Verdict.CANDIDATE_INVALID
+    assert refusal.reason == "propose has produced no candidate"
+
+
+@pytest.mark.parametrize(("version", "status"), [(2, "active"), (1, "superseded"), (1, "cancelled")])
+def test_a_goal_that_is_gone_is_refused_first(version: int, status: str) -> None:
+    flow = sample()
+    seen = facts(flow, intent_version=version, intent_status=status, fingerprint="other")
+    refusal = gate.check(flow, flow.nodes["merge"], state("merge"), seen)
+    assert refusal is not None
+    assert refusal.verdict is Verdict.INTENT_SUPERSEDED
+
+
+@pytest.mark.req("G2")
+def test_a_definition_of_another_shape_asks_for_a_migration() -> None:
+    flow = sample()
+    refusal = gate.check(flow, None, state("merge"), facts(flow, fingerprint="0123"))
+    assert refusal is not None
+    assert refusal.verdict is Verdict.WORKFLOW_MIGRATION_REQUIRED
+    assert refusal.reason == f"started with fingerprint 0123, version 1 is now {flow.fingerprint}"
+
+
+@pytest.mark.req("G2")
+def test_a_node_that_is_gone_asks_for_a_migration() -> None:
+    flow = sample()
+    refusal = gate.check(flow, None, state("elsewhere"), facts(flow))
+    assert refusal is not None
+    assert refusal.verdict is Verdict.WORKFLOW_MIGRATION_REQUIRED
+
+
+def test_a_node_without_a_gate_is_asked_nothing_about_approvals() -> None:
+    flow = sample()
+    assert gate.check(flow, flow.nodes["propose"], state("propose"), facts(flow)) is None
+    assert gate.check(flow, None, state("merge"), facts(flow)) is None
+
+
+@pytest.mark.parametrize("verdict", [one for one in Verdict if one is not Verdict.ALLOWED])
+def test_every_refusal_leads_to_a_suspended_outcome(verdict: Verdict) -> None:
+    assert suspension_of(verdict) in {
+        Outcome.HUMAN_REQUIRED,
+        Outcome.POLICY_BLOCKED,
+        Outcome.REVALIDATION_REQUIRED,
+        Outcome.RECONCILIATION_REQUIRED,
+        Outcome.WORKFLOW_MIGRATION_REQUIRED,
+    }
