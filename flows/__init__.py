@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         signal,
         supersede,
     )
-    from flows.services.attempt import Attempt
+    from flows.services.attempt import Attempt as Attempt
     from flows.services.start import Started
 
 _VERBS = frozenset(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 from celery import signals
+from celery.worker import state
 from django.db import Error, connections
 
 from flows import registry
@@ -19,6 +23,9 @@ from tasks.queues import own_queues
 from tasks.shared import Shared
 
 logger = logging.getLogger("outlast.worker")
+
+#: So often in a row no activity was running: the turns have ended.
+QUIET_LOOKS = 6
 
 _keeper: Keeper | None = None
 _shared: Shared | None = None
@@ -64,6 +71,7 @@ def _set_up(sender: str, instance: Any, **_: object) -> None:
         region=os.environ.get("OUTLAST_REGION", conf.REGION),
         host_class=os.environ.get("OUTLAST_HOST_CLASS", conf.HOST_CLASS),
     )
+    instance.wait_for_soft_shutdown = functools.partial(_end_softly, instance.wait_for_soft_shutdown, instance.app.conf)
     pool = f"{getattr(instance.pool_cls, '__module__', '')}.{getattr(instance.pool_cls, '__name__', instance.pool_cls)}"
     _keeper = Keeper(offer, _shared, forked="prefork" in pool, using=conf.DATABASE)
     try:
@@ -82,9 +90,30 @@ def _ready(**_: object) -> None:
         _keeper.start()
 
 
-def _stopping(**_: object) -> None:
+def _end_softly(celerys_way: Callable[[], None], settings: Any) -> None:
+    """A soft shutdown begins. Celery would sleep out the whole timeout before it tells anybody; here turns end at their next step, and the
+    timeout is for the activities that run now. A host's own tasks get Celery's way.
+    """
+    if _keeper is None or _shared is None or any(not r.name.startswith("outlast.") for r in tuple(state.active_requests)):
+        _stopping()
+        celerys_way()
+        return
+    _stopping()
+    timeout = float(settings.worker_soft_shutdown_timeout)
+    if timeout and _shared.is_busy():
+        logger.warning("running activities have %.0f s to end", timeout)
+    ends, quiet = time.monotonic() + timeout, 0
+    while quiet < QUIET_LOOKS and time.monotonic() < ends:
+        time.sleep(0.05)
+        quiet = 0 if _shared.is_busy() else quiet + 1
+
+
+def _stopping(how: str = "", **_: object) -> None:
+    """Asked to stop. A cold stop (also the end of a soft one) says so when its processes are gone, and says nothing afterwards."""
     if _keeper is not None:
         _keeper.stopping()
+        if how == "Cold":
+            _keeper.stop()
 
 
 def _stopped(**_: object) -> None:

@@ -69,12 +69,13 @@ class Shared:
         return bool(self._page[_STOPPING])
 
     def head(self) -> tuple[uuid.UUID | None, float]:
-        """(incarnation, lease until), read whole."""
-        while True:
+        """(incarnation, lease until), read whole. Nobody owns where the writer has died half-way."""
+        for _ in range(1000):
             before, raw, until = _HEAD.unpack_from(self._page, 0)
             again = _HEAD.unpack_from(self._page, 0)
             if before % 2 == 0 and again == (before, raw, until):
                 return (None if raw == _NOBODY else uuid.UUID(bytes=raw)), until
+        return None, 0.0
 
     def take_slot(self) -> int:
         """A child: a slot of its own."""
@@ -102,6 +103,10 @@ class Shared:
     def free(self, index: int) -> None:
         """The slot's process is gone."""
         _SLOT.pack_into(self._page, _FIRST + index * _SLOT.size, 0, 0.0, 0.0, 0, _NOBODY)
+
+    def is_busy(self) -> bool:
+        """Whether the code of an activity runs in any process."""
+        return any(slot.deadline for slot in self.slots())
 
     def slots(self) -> list[Slot]:
         """What all processes are doing."""

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import cached_property
+from django.utils.translation import gettext
 
+from flows.core import visible
 from flows.services import identify
 
 if TYPE_CHECKING:  # generic for the type checker only
@@ -32,6 +35,19 @@ class CappedPaginator(Pages):
     def count(self) -> int:
         rows = self.object_list
         return rows.order_by()[: self.limit].count() if hasattr(rows, "order_by") else len(rows)
+
+
+class Shown:
+    """A row whose name, in titles and breadcrumbs, shows the characters that hide in it."""
+
+    def __init__(self, row: Model) -> None:
+        self._row = row
+
+    def __str__(self) -> str:
+        return visible.plain(str(self._row))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._row, name)
 
 
 class ReadOnlyAdmin(ModelAdmin):
@@ -63,6 +79,18 @@ class ReadOnlyAdmin(ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **more: Any) -> HttpResponse:
+        original = context.get("original")
+        if isinstance(original, Model):
+            shown = Shown(original)
+            context = {**context, "original": shown, "subtitle": str(shown)}
+        return super().render_change_form(request, context, *args, **more)
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        row = self.get_object(request, unquote(object_id))
+        named = {} if row is None else {"object": Shown(row), "title": gettext("Change history: %s") % Shown(row)}
+        return super().history_view(request, object_id, {**named, **(extra_context or {})})
 
     def url(self, name: str, *args: Any) -> str:
         """An address of this admin site; empty where the page does not exist."""

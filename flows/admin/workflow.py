@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from flows import registry
 from flows.admin import rendering
-from flows.admin.read_only import ReadOnlyAdmin, as_uuid
+from flows.admin.read_only import ReadOnlyAdmin, Shown, as_uuid
 from flows.core.protocol import WAIT_KINDS, Status
 from flows.models import Activity, Timer, Wait, Workflow
 from flows.services.describe import Description, describe
@@ -106,11 +106,11 @@ class WorkflowAdmin(ReadOnlyAdmin):
             **self.admin_site.each_context(request),
             **self._page(obj),
             "opts": self.opts,
-            "original": obj,
+            "original": Shown(obj),
             "change": True,
             "has_view_permission": True,
             "title": gettext("Workflow"),
-            "subtitle": f"{obj.flow_name} {obj.key or obj.pk}",
+            "subtitle": str(Shown(obj)),
             "media": self.media,
             **(extra_context or {}),
         }

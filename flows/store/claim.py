@@ -140,7 +140,9 @@ def claim(
 
 
 def _claimed(row: Sequence[Any]) -> Claimed:
-    return Claimed(*row[:31], loaded=parse(row[31:]) if row[31] is not None else None)
+    claimed = Claimed(*row[:31])
+    claimed.loaded = parse(row[31:]) if row[31] is not None else None
+    return claimed
 
 
 RELEASE = """

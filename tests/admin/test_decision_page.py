@@ -74,7 +74,10 @@ def test_approve_then_the_next_request_then_the_inbox(world: World) -> None:
     client = client_of("rita")
     response = answer(client, first)
     assert response.redirect_chain == [(url(second), 302)]
-    assert said(response) == "One: Approved: this exact candidate, and nothing else. The workflow goes on and checks everything again first."
+    assert (
+        said(response)
+        == "One: Approved: this exact candidate, and nothing else. The workflow goes on and checks everything again first."
+    )
     response = answer(client, second, "deny", comment="No.")
     assert response.redirect_chain == [(reverse("admin:outlast_approvals_request_changelist"), 302)]
     assert (world.status(first), world.status(second)) == ("approved", "denied")
@@ -274,7 +277,9 @@ class Elements(HTMLParser):
 @pytest.mark.req("F7", "E5")
 def test_whatever_a_model_or_a_person_wrote_is_escaped_and_its_hidden_characters_shown(world: World) -> None:
     value = {"text": EVIL, EVIL: EVIL, "summary": EVIL}
-    first = world.ask(value, {**value, "text": EVIL + "!"}, goal=EVIL, key=EVIL, input={"evidence": {"kind": EVIL, "reason": EVIL}})
+    first = world.ask(
+        value, {**value, "text": EVIL + "!"}, goal=EVIL, key=EVIL, input={"evidence": {"kind": EVIL, "reason": EVIL}}
+    )
     client = client_of("rita")
     answer(client, first, "changes", comment=EVIL)
     world.worker.run()

@@ -42,8 +42,7 @@ def test_a_workflows_page_answers_the_questions(world: World) -> None:
 def test_every_list_and_page_opens_for_a_reader_and_for_nobody_else(world: World, name: str) -> None:
     from django.apps import apps
 
-    request = world.ask()
-    world.worker.run()
+    request = world.ask(goal=EVIL, key=EVIL)
     flows.signal("e-1", "ci.finished", key=EVIL, payload={"said": EVIL})
     world.clock.move(hours=25)
     world.worker.tick()
@@ -56,6 +55,7 @@ def test_every_list_and_page_opens_for_a_reader_and_for_nobody_else(world: World
     for target in (
         reverse(f"admin:outlast_flows_{name}_changelist"),
         reverse(f"admin:outlast_flows_{name}_change", args=[row.pk]),
+        reverse(f"admin:outlast_flows_{name}_history", args=[row.pk]),
     ):
         response = reader.get(target)
         assert response.status_code == 200, target

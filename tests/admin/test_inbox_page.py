@@ -53,7 +53,7 @@ def test_the_other_queues(world: World) -> None:
     assert sorted(listed(inbox("vera", queue="all"))) == sorted([pending.pk, answered.pk, cancelled.pk])
     shown = inbox("vera", queue="all")
     assert "withdrawn" in shown
-    assert 'aria-current' not in shown or "All" in shown
+    assert "aria-current" not in shown or "All" in shown
 
 
 def test_search_takes_the_whole_key_or_id_of_a_workflow(world: World) -> None:
@@ -63,7 +63,9 @@ def test_search_takes_the_whole_key_or_id_of_a_workflow(world: World) -> None:
     assert listed(inbox("rita", q="n-3")) == []
 
 
-def test_the_list_costs_the_same_number_of_queries_for_one_and_for_many(world: World, django_assert_max_num_queries: object) -> None:
+def test_the_list_costs_the_same_number_of_queries_for_one_and_for_many(
+    world: World, django_assert_max_num_queries: object
+) -> None:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -89,7 +91,11 @@ def test_nobody_adds_changes_or_deletes_here(world: World) -> None:
     assert client.get(reverse("admin:outlast_approvals_request_add")).status_code == 403
     delete = reverse("admin:outlast_approvals_request_delete", args=[request.pk])
     assert client.post(delete, {"post": "yes"}).status_code == 403
-    assert client.post(reverse(LIST), {"action": "delete_selected", "_selected_action": [request.pk]}).status_code in (200, 302, 403)
+    assert client.post(reverse(LIST), {"action": "delete_selected", "_selected_action": [request.pk]}).status_code in (
+        200,
+        302,
+        403,
+    )
     assert Request.objects.filter(pk=request.pk).exists()
 
 

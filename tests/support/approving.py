@@ -29,7 +29,9 @@ def propose(attempt: Any) -> Candidate:
     values = attempt.input["values"]
     evidence = attempt.input.get("evidence")
     heard = [said["comment"]] if said else []
-    return Candidate("release", values[min(attempt.visit, len(values)) - 1], evidence or {"heard": heard, "reason": "Looks fine."})
+    return Candidate(
+        "release", values[min(attempt.visit, len(values)) - 1], evidence or {"heard": heard, "reason": "Looks fine."}
+    )
 
 
 def publish(attempt: Any) -> dict[str, Any]:

@@ -29,12 +29,16 @@ def test_the_trigger_knows_the_same_moves_as_the_core(world: World, target: Requ
         request = world.ask()
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE outlast_approval_request DISABLE TRIGGER USER")
-            cursor.execute(f"UPDATE outlast_approval_request SET status = %s, {columns(source)} WHERE id = %s", [source, request.pk])
+            cursor.execute(
+                f"UPDATE outlast_approval_request SET status = %s, {columns(source)} WHERE id = %s", [source, request.pk]
+            )
             cursor.execute("ALTER TABLE outlast_approval_request ENABLE TRIGGER USER")
         legal = target in MOVES[source]
         try:
             with transaction.atomic(), connection.cursor() as cursor:
-                cursor.execute(f"UPDATE outlast_approval_request SET status = %s, {columns(target)} WHERE id = %s", [target, request.pk])
+                cursor.execute(
+                    f"UPDATE outlast_approval_request SET status = %s, {columns(target)} WHERE id = %s", [target, request.pk]
+                )
             moved = True
         except DatabaseError:
             moved = False

@@ -54,7 +54,9 @@ class OneObject:
 
 def test_a_right_on_one_request_is_enough_for_that_one(world: World, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend", f"{__name__}.OneObject"]
-    monkeypatch.setattr("django.contrib.auth.load_backend", lambda path: OneObject() if path.endswith("OneObject") else load(path))
+    monkeypatch.setattr(
+        "django.contrib.auth.load_backend", lambda path: OneObject() if path.endswith("OneObject") else load(path)
+    )
     one, other = world.ask(), world.ask()
     monkeypatch.setattr(OneObject, "allowed", {one.pk})
     otto = get_user_model().objects.get(pk=world.otto.pk)

@@ -131,7 +131,6 @@ def test_a_request_moves_forward_only() -> None:
     for source, targets in MOVES.items():
         assert RequestStatus.PENDING not in targets or source is None
     assert {status for status, targets in MOVES.items() if not targets} == (
-        ANSWERED - {RequestStatus.APPROVED}
-        | {RequestStatus.EXPIRED, RequestStatus.WITHDRAWN, RequestStatus.INVALIDATED}
+        ANSWERED - {RequestStatus.APPROVED} | {RequestStatus.EXPIRED, RequestStatus.WITHDRAWN, RequestStatus.INVALIDATED}
     )
     assert set(STATUS_AFTER) == set(ANSWERS.values())

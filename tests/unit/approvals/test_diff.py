@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from approvals.core.diff import MAX_CHANGES, Change, Diff, Line, compare, text_of
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False, width=16) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.floats(allow_nan=False, allow_infinity=False, width=16)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
     max_leaves=12,
 )

@@ -26,7 +26,7 @@ def raising(_: Any) -> Any:
 
 
 def line(**options: Any) -> Definition:
-    """first → second → done."""
+    """Three nodes in a line: first, second, done."""
     return declare(
         first=Activity(work, then="second"),
         second=Activity(work, then="done", **options),
@@ -331,25 +331,35 @@ def test_an_ended_attempt_at_a_node_that_is_gone_waits_for_a_migration(trigger: 
 # ---------------------------------------------------------------- faults of authors
 
 
+LEAVING_FIRST: dict[str, Any] = {"node": "first", "activity": activity()}
+AT_SECOND: dict[str, Any] = {"node": "second", "activity": activity("second")}
+ANSWERED: dict[str, Any] = {"node": "second", "wait": wait("second", "event", {"payload": 1})}
+CONFLICT = Failed(classify(StateConflict()))
+SECOND_VISIT: dict[str, Any] = {**LEAVING_FIRST, "visits": {"second": 1}}
+
+
+def event(**options: Any) -> Wait:
+    return Wait("e", then="done", deadline=DUE, **{"key": "k", **options})
+
+
 @pytest.mark.parametrize(
     ("second", "at", "trigger"),
     [
-        (Branch(raising, choices={"x": "done"}), {"activity": activity()}, Completed()),
-        (Branch(lambda state: "undeclared", choices={"x": "done"}), {"activity": activity()}, Completed()),
-        (Branch(lambda state: ["x"], choices={"x": "done"}), {"activity": activity()}, Completed()),  # type: ignore[arg-type, return-value]
-        (Wait("e", key=raising, then="done", deadline=DUE), {"activity": activity()}, Completed()),
-        (Wait("e", key=lambda state: "", then="done", deadline=DUE), {"activity": activity()}, Completed()),
-        (Sleep(until=raising, then="done"), {"activity": activity()}, Completed()),
-        (Activity(work, then="nowhere"), {"node": "second", "activity": activity("second")}, Completed()),
-        (Activity(work, then="done", on={StateConflict: "nowhere"}), {"node": "second", "activity": activity("second")}, Failed(classify(StateConflict()))),
-        (Activity(work, then="done", visits=Visits(1, "nowhere")), {"activity": activity(), "visits": {"second": 1}}, Completed()),
-        (Wait("e", key="k", read=raising, then="done", deadline=DUE), {"node": "second", "wait": wait("second", "event", {"payload": 1})}, Woken()),
-        (Wait("e", key="k", read=lambda state: object(), then="done", deadline=DUE), {"node": "second", "wait": wait("second", "event", {"payload": 1})}, Woken()),
+        (Branch(raising, choices={"x": "done"}), LEAVING_FIRST, Completed()),
+        (Branch(lambda state: "undeclared", choices={"x": "done"}), LEAVING_FIRST, Completed()),
+        (Branch(lambda state: ["x"], choices={"x": "done"}), LEAVING_FIRST, Completed()),  # type: ignore[arg-type, return-value]
+        (event(key=raising), LEAVING_FIRST, Completed()),
+        (event(key=lambda state: ""), LEAVING_FIRST, Completed()),
+        (Sleep(until=raising, then="done"), LEAVING_FIRST, Completed()),
+        (Activity(work, then="nowhere"), AT_SECOND, Completed()),
+        (Activity(work, then="done", on={StateConflict: "nowhere"}), AT_SECOND, CONFLICT),
+        (Activity(work, then="done", visits=Visits(1, "nowhere")), SECOND_VISIT, Completed()),
+        (event(read=raising), ANSWERED, Woken()),
+        (event(read=lambda state: object()), ANSWERED, Woken()),
     ],
-)  # fmt: skip
+)
 def test_what_a_function_of_the_flow_raises_ends_in_a_visible_state(second: Any, at: dict[str, Any], trigger: Any) -> None:
     flow = declare(first=Activity(work, then="second"), second=second, done=End(COMPLETE))
-    at = {"node": "first", **at}
     made = ask(flow, state(**at), trigger)
     assert isinstance(made.move, Suspend)
     assert (made.move.node, made.move.outcome, made.move.code) == (at["node"], Outcome.HUMAN_REQUIRED, "DEFINITION_FAULT")
@@ -387,7 +397,7 @@ def test_a_candidate_that_cannot_be_hashed_ends_in_a_visible_state() -> None:
 def test_a_superseded_attempt_ends_the_run() -> None:
     made = ask(line(), state(activity=activity()), Failed(classify(IntentSuperseded())))
     assert isinstance(made.move, Finish)
-    assert made.move.status is Status.FAILED
+    assert made.move.status is Status.SUPERSEDED
 
 
 def test_a_retry_keeps_the_workflow_at_its_node() -> None:

@@ -52,7 +52,13 @@ def test_a_passed_deadline_does_what_it_declares(then: Any, move: Any) -> None:
 def test_a_wait_names_its_channel_and_its_deadline() -> None:
     made = event_wait(key=lambda state: state.input["sha"]).enter(state(input={"sha": "abc"}))
     assert made == Park(
-        "first", "event", "waiting for ci.finished abc", event_type="ci.finished", keys=("abc",), deadline=hours(2)
+        "first",
+        "event",
+        "waiting for ci.finished abc",
+        event_type="ci.finished",
+        keys=("abc",),
+        deadline=hours(2),
+        on_expiry="escalate",
     )
 
 
@@ -165,6 +171,7 @@ def test_an_approval_asks_about_the_exact_candidate() -> None:
         "approval",
         "waiting for an answer of managers",
         deadline=hours(24),
+        on_expiry="escalate",
         detail={
             "candidate": ARTIFACT,
             "candidate_node": "propose",
