@@ -84,12 +84,15 @@ def measure(lab: Lab, python: Path, entry: plan.Entry, number: int, out: Path, o
     command += plan.QUICK_ARGUMENTS.get(entry.workload, ()) if options.quick else ()
     if options.conc and entry.peer == plan.OURS and not entry.arguments:
         command += ["--conc", str(options.conc)]
-    environ = dict(lab.environ)
+    # Importing `project` has set DJANGO_SETTINGS_MODULE: a peer that uses Django must not find ours.
+    environ = {name: value for name, value in lab.environ.items() if name not in {"DJANGO_SETTINGS_MODULE", "PYTHONPATH"}}
+    folder = lab.home
     if entry.peer == plan.OURS:
         # The project's own interpreter; what the harness needs besides comes from the peer's environment.
         command[0] = sys.executable
         environ["PYTHONPATH"] = str(environments.site_packages(python))
-    code = run(command, environ)
+        folder = ROOT
+    code = run(command, environ, folder)
     if record.exists():
         found = json.loads(record.read_text())
         record.unlink()
@@ -99,9 +102,9 @@ def measure(lab: Lab, python: Path, entry: plan.Entry, number: int, out: Path, o
         file.write(json.dumps({**found, "round": number}) + "\n")
 
 
-def run(command: list[str], environ: dict[str, str]) -> int:
+def run(command: list[str], environ: dict[str, str], folder: Path) -> int:
     """The exit code. Told to end, the peer is told, too: its workers are in sessions of their own."""
-    process = subprocess.Popen(command, env=environ, cwd=ROOT, stdout=sys.stderr)
+    process = subprocess.Popen(command, env=environ, cwd=folder, stdout=sys.stderr)
 
     def end(received: int, _frame: object) -> None:
         process.terminate()

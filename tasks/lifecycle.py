@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from celery import signals
-from celery.worker import state
 from django.db import Error, connections
 
 from flows import registry
@@ -94,11 +93,12 @@ def _end_softly(celerys_way: Callable[[], None], settings: Any) -> None:
     """A soft shutdown begins. Celery would sleep out the whole timeout before it tells anybody; here turns end at their next step, and the
     timeout is for the activities that run now. A host's own tasks get Celery's way.
     """
-    if _keeper is None or _shared is None or any(not r.name.startswith("outlast.") for r in tuple(state.active_requests)):
-        _stopping()
+    from celery.worker import state
+
+    _stopping()
+    if _shared is None or any(not request.task.name.startswith("outlast.") for request in tuple(state.active_requests)):
         celerys_way()
         return
-    _stopping()
     timeout = float(settings.worker_soft_shutdown_timeout)
     if timeout and _shared.is_busy():
         logger.warning("running activities have %.0f s to end", timeout)

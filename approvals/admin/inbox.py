@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -73,9 +73,8 @@ class RequestAdmin(ReadOnlyAdmin):
     # ------------------------------------------------------------------ the list
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().get_queryset(request)
-        rows = rows.annotate(now=inbox.FlowsNow()).defer("candidate", "evidence")
-        return rows
+        rows = super().get_queryset(request)
+        return cast("QuerySet[Any]", rows.annotate(now=inbox.FlowsNow()).defer("candidate", "evidence"))
 
     @admin.display(description=_("request"))
     def title(self, obj: Request) -> SafeString:

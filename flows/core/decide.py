@@ -81,7 +81,8 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
     elif isinstance(trigger, Completed):
         results = MappingProxyType(_with_result(state, node, trigger.result))
     entered = isinstance(trigger, Entered) and state.activity is None
-    move = node.enter(state) if entered else node.resume(state, trigger)
+    # Entering goes the way of every entry: through the visit limit and the node's gate.
+    move = Goto(node.name) if entered else node.resume(state, trigger)
     overdue = state.deadline_passed and definition.deadline is not None
     if wait_result is None and not overdue and not isinstance(move, Goto):
         return Decided(move)

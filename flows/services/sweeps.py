@@ -105,7 +105,7 @@ def time_out(using: str, grace: float = TIMEOUT_GRACE) -> int:
             if row_id not in recover.overdue(conf.SWEEP_BATCH, grace, using):
                 continue
             owned = _in_place_of_owner(row_id, using)
-            if owned is None:
+            if owned is None or owned.definition is None:  # a process that knows the definition decides
                 continue
             progress = proceed(owned, Failed(timeout_failure()), Keeping(lambda queue, placement: False), ending)
             count += progress is Progress.LEFT

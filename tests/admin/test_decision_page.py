@@ -35,7 +35,7 @@ def page(client: Client, request: Request, **query: str) -> str:
     return response.content.decode()
 
 
-def answer(client: Client, request: Request, verdict: str = "approve", follow: bool = True, **more: str) -> Any:
+def answer(client: Client, request: Request, verdict: str = "approve", *, follow: bool = True, **more: str) -> Any:
     return client.post(url(request), {"digest": request.digest, "verdict": verdict, **more}, follow=follow)
 
 
@@ -305,8 +305,8 @@ def test_there_is_no_inline_script_style_or_handler(world: World) -> None:
     world.worker.run()
     second = world.request_of(first.workflow)
     pages = [page(client, second), client.get(reverse("admin:outlast_approvals_request_changelist")).content.decode()]
-    for name in ("workflow", "intent", "event", "wait", "timer", "worker", "notice"):
-        pages.append(client.get(reverse(f"admin:outlast_flows_{name}_changelist")).content.decode())
+    names = ("workflow", "intent", "event", "wait", "timer", "worker", "notice")
+    pages += [client.get(reverse(f"admin:outlast_flows_{name}_changelist")).content.decode() for name in names]
     pages.append(client.get(reverse("admin:outlast_flows_workflow_change", args=[first.workflow_id])).content.decode())
     for shown in pages:
         for tag, attributes in Elements(shown).tags:

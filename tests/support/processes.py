@@ -167,6 +167,15 @@ class Site:
             time.sleep(0.02)
         return time.monotonic() - began
 
+    def wait_ended(self, operation: str, count: int) -> None:
+        """Until so many calls of that node/visit have returned, whatever became of their results."""
+
+        def ended() -> bool:
+            lines = journal.read(self.world, journal.ENDED)
+            return sum(line["operation"].endswith(f"/{operation}") for line in lines) == count
+
+        self.wait(f"the end of {operation}", ended)
+
     def wait_complete(self, *runs: uuid.UUID, seconds: float = PATIENCE) -> float:
         return self.wait("the end of the workflows", lambda: all(map(self.is_complete, runs)), seconds)
 

@@ -182,7 +182,8 @@ def test_time_runs_out_and_nothing_is_approved(world: World) -> None:
 def test_the_second_answer_of_somebody_else_is_refused(world: World) -> None:
     request = world.ask()
     assert world.decide(request)
-    refuse(world, request, "ANSWERED_BEFORE", "rita answered this request first (approve).", verdict="deny", by=world.ron, comment="No.")  # fmt: skip
+    sentence = "rita answered this request first (approve)."
+    refuse(world, request, "ANSWERED_BEFORE", sentence, verdict="deny", by=world.ron, comment="No.")
     refuse(world, request, "ANSWERED_BEFORE", "rita answered this request first", by=world.ron)
     refuse(world, request, "ANSWERED_BEFORE", "rita answered", verdict="deny", comment="I changed my mind.")
 
@@ -235,7 +236,8 @@ def test_a_newer_question_invalidates_the_older(world: World) -> None:
 def test_an_answer_that_is_not_on_offer_is_refused(world: World) -> None:
     request = world.ask(flow=AskYesOrNo)
     assert (request.answers, request.expires_at, request.on_expiry) == (["approved", "denied"], None, "")
-    refuse(world, request, "ANSWER_NOT_OFFERED", "This flow has no way on for “changes”. It takes: approved, denied.", verdict="changes", comment="x")  # fmt: skip
+    sentence = "This flow has no way on for “changes”. It takes: approved, denied."
+    refuse(world, request, "ANSWER_NOT_OFFERED", sentence, verdict="changes", comment="x")
 
 
 @pytest.mark.parametrize("verdict", ["changes", "deny"])
@@ -286,9 +288,9 @@ def test_the_answer_belongs_to_the_callers_transaction(world: World) -> None:
     from django.db import transaction
 
     request = world.ask()
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with transaction.atomic():
         assert world.decide(request)
-        raise RuntimeError
+        transaction.set_rollback(True)
     assert untouched(world, request)
     assert not Review.objects.exists()
 
@@ -317,3 +319,62 @@ def test_a_candidate_that_does_not_hash_to_its_digest_can_only_be_refused(world:
         cursor.execute("ALTER TABLE outlast_approval_request ENABLE TRIGGER USER")
     refuse(world, request, "CANDIDATE_INVALID", "The recorded candidate does not hash to its recorded digest")
     assert world.decide(request, "deny", comment="It was tampered with.")
+
+
+class Recorder:
+    """A dispatcher that remembers."""
+
+    def __init__(self) -> None:
+        self.hints: list[Any] = []
+
+    def publish(self, hints: Any) -> None:
+        self.hints += hints
+
+    def look_soon(self, seconds: float) -> None: ...
+
+    def health(self) -> str:
+        return "well"
+
+
+recorder = Recorder()
+
+
+@pytest.mark.req("F2")
+def test_workers_are_told_after_the_commit_and_only_of_an_answer_that_counts(world: World, settings: Any) -> None:
+    from django.db import transaction
+
+    request = world.ask()
+    settings.OUTLAST = {"DISPATCHER": f"{__name__}.recorder"}
+    recorder.hints.clear()
+    world.decide(request, digest=STALE)
+    assert recorder.hints == []
+    with transaction.atomic():
+        world.decide(request)
+        assert recorder.hints == []
+    (hint,) = recorder.hints
+    assert (hint.label, hint.ids) == ("publish-news.ask", (str(request.workflow_id),))
+
+
+@pytest.mark.req("F2")
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_crash_at_the_commit_leaves_all_or_nothing(world: World, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    from flows.store import sql
+
+    request = world.ask()
+    points: list[tuple[str, str]] = []
+
+    def seam(when: str, name: str) -> None:
+        points.append((when, name))
+        if when == moment:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sql, "seam", seam)
+    with pytest.raises(KeyboardInterrupt):
+        world.decide(request)
+    monkeypatch.setattr(sql, "seam", None)
+    assert {name for _when, name in points} == {"decide approval"}, "an answer is one commit"
+    if moment == "before":
+        assert untouched(world, request)
+        assert not Review.objects.exists()
+    world.worker.run()
+    assert world.workflow(request).status == ("waiting" if moment == "before" else "complete")

@@ -1,0 +1,193 @@
+"""The approval screen in a real browser: by keyboard alone, on a phone, under a strict content policy, in the dark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.staticfiles.handlers import StaticFilesHandler
+from django.http import HttpRequest, HttpResponse
+from django.test.testcases import LiveServerThread
+from django.urls import reverse
+
+from tests.support import browser
+from tests.support.approving import PASSWORD, World
+
+pytestmark = [
+    pytest.mark.serial,
+    pytest.mark.skipif(browser.find() is None, reason="no Chromium here (Debian: apt-get install chromium)"),
+]
+
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'"
+EVIL = "<script>document.title = 'owned'</script><img src=x onerror=\"document.title = 'owned'\"> \u202e\u2066hidden"
+
+
+class StrictPolicy:
+    """A middleware as a careful site has one."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        response.headers["Content-Security-Policy"] = POLICY
+        return response
+
+
+@pytest.fixture
+def address(world: World, settings: Any) -> Iterator[str]:
+    """The project, served from this process."""
+    settings.MIDDLEWARE = [f"{__name__}.{StrictPolicy.__name__}", *settings.MIDDLEWARE]
+    server = LiveServerThread("localhost", StaticFilesHandler, connections_override={}, port=0)
+    server.daemon = True
+    server.start()
+    server.is_ready.wait()
+    assert server.error is None, server.error
+    yield f"http://localhost:{server.port}"
+    server.terminate()
+
+
+@pytest.fixture
+def tab(tmp_path: Path) -> Iterator[browser.Page]:
+    with browser.page(tmp_path) as opened:
+        yield opened
+
+
+def log_in(tab: browser.Page, address: str, name: str = "rita") -> None:
+    """As a person without a mouse does it."""
+    tab.goto(address + reverse("admin:index"))
+    tab.do("document.getElementById('id_username').focus()")
+    tab.type(name)
+    tab.press("Tab")
+    tab.type(PASSWORD)
+    tab.press("Enter", loads=True)
+    assert "login" not in tab.do("location.pathname")
+
+
+def shot(tab: browser.Page, name: str) -> None:
+    """Keep a picture where somebody asked for it: OUTLAST_SHOTS=folder."""
+    folder = os.environ.get("OUTLAST_SHOTS")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        tab.shoot(Path(folder) / f"{name}.png")
+
+
+@pytest.mark.req("F7")
+def test_everything_works_by_keyboard_alone(world: World, address: str, tab: browser.Page) -> None:
+    first = world.ask({"text": "Helo,\nworld"}, {"text": "Hello,\nworld"}, goal="First news")
+    second = world.ask(goal="Second news")
+    tab.screen(1280, 900)
+    log_in(tab, address)
+    tab.goto(address + reverse("admin:outlast_approvals_request_changelist"))
+    shot(tab, "inbox")
+    tab.tab_to(f'a[href$="/{first.pk}/decide/"]')
+    tab.press("Enter", loads=True)
+    shot(tab, "decide")
+    tab.tab_to("#id_comment")
+    assert tab.do("getComputedStyle(document.activeElement).outlineStyle") != "none", "the focus can be seen"
+    tab.press("Tab")
+    assert tab.do("document.activeElement.value") == "approve", "straight on to the buttons"
+    tab.press("Tab")
+    assert tab.do("document.activeElement.value") == "changes"
+    tab.press("Enter", loads=True)
+    assert "Say why" in tab.do("document.getElementById('oa-comment-errors').innerText")
+    assert world.status(first) == "pending"
+    tab.tab_to("#id_comment")
+    tab.type("A letter is missing.")
+    tab.tab_to('button[value="changes"]')
+    tab.press("Space", loads=True)
+    assert world.status(first) == "changes_requested"
+    assert tab.do("location.pathname") == reverse("admin:outlast_approvals_request_decide", args=[second.pk])
+    assert "handed to the workflow" in tab.do("document.querySelector('.messagelist').innerText")
+    world.worker.run()
+    revised = world.request_of(first.workflow)
+    tab.goto(address + reverse("admin:outlast_approvals_request_decide", args=[revised.pk]))
+    shot(tab, "decide-revised")
+    tab.tab_to('button[value="approve"]')
+    tab.press("Enter", loads=True)
+    assert world.status(revised) == "approved"
+
+
+@pytest.mark.req("F7")
+def test_it_works_on_a_phone(world: World, address: str, tab: browser.Page) -> None:
+    long = "a-word-without-any-space-" * 20
+    request = world.ask({"text": long, "files": [long], "patch": f"--- {long}\n+++ b"}, key=long[:200], goal=long)
+    tab.screen(390, 844, phone=True)
+    log_in(tab, address)
+    tab.goto(address + reverse("admin:outlast_approvals_request_changelist"))
+    shot(tab, "phone-inbox")
+    assert tab.do("document.documentElement.scrollWidth <= innerWidth"), "the list does not make the page scroll sideways"
+    tab.tap(f'a[href$="/{request.pk}/decide/"]')
+    shot(tab, "phone-decide")
+    assert tab.do("document.documentElement.scrollWidth <= innerWidth")
+    sizes = tab.do("[...document.querySelectorAll('.oa-button')].map(b => b.getBoundingClientRect().height)")
+    assert len(sizes) == 3
+    assert min(sizes) >= 44, "a finger hits the buttons"
+    assert tab.do("document.querySelector('#id_comment').getBoundingClientRect().width") > 250
+    tab.tap('button[value="approve"]')
+    assert world.status(request) == "approved"
+    tab.goto(address + reverse("admin:outlast_flows_workflow_change", args=[request.workflow_id]))
+    shot(tab, "phone-workflow")
+    assert tab.do("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.req("F7")
+def test_no_page_breaks_a_strict_content_policy_and_no_text_becomes_code(world: World, address: str, tab: browser.Page) -> None:
+    evil = {"text": EVIL, "summary": EVIL, EVIL: EVIL}
+    request = world.ask(evil, {**evil, "text": EVIL + "\n" + EVIL}, goal=EVIL, key=EVIL, input={"evidence": [EVIL]})
+    world.decide(request, "changes", comment=EVIL)
+    world.worker.run()
+    revised = world.request_of(request.workflow)
+    tab.screen(1280, 900)
+    log_in(tab, address)
+    pages = [
+        reverse("admin:outlast_approvals_request_changelist"),
+        reverse("admin:outlast_approvals_request_changelist") + "?queue=all",
+        reverse("admin:outlast_approvals_request_decide", args=[request.pk]),
+        reverse("admin:outlast_approvals_request_decide", args=[revised.pk]),
+        reverse("admin:outlast_approvals_request_history", args=[revised.pk]),
+        reverse("admin:outlast_flows_workflow_changelist"),
+        reverse("admin:outlast_flows_workflow_change", args=[request.workflow_id]),
+        reverse("admin:outlast_flows_wait_changelist"),
+    ]
+    for target in pages:
+        tab.goto(address + target)
+        assert tab.do("document.title !== 'owned'")
+        assert tab.complaints == [], target
+    shot(tab, "waits")
+
+
+@pytest.mark.req("F7")
+def test_it_can_be_read_in_the_dark(world: World, address: str, tab: browser.Page) -> None:
+    request = world.ask({"text": EVIL, "summary": "Trust me."}, {"text": "Hello.\n" + EVIL, "summary": "Trust me."})
+    world.decide(request, "changes", comment="More.")
+    world.worker.run()
+    revised = world.request_of(request.workflow)
+    tab.screen(1280, 900)
+    tab.dark(on=True)
+    log_in(tab, address)
+    for name, target in (
+        ("dark-decide", reverse("admin:outlast_approvals_request_decide", args=[revised.pk])),
+        ("dark-workflow", reverse("admin:outlast_flows_workflow_change", args=[request.workflow_id])),
+    ):
+        tab.goto(address + target)
+        shot(tab, name)
+        contrasts = tab.do(CONTRAST)
+        assert contrasts, "there are chips and marks to look at"
+        assert min(contrasts) >= 4.5, contrasts
+
+
+#: The contrast (WCAG) of each chip, mark, button and refusal against the first background behind it.
+CONTRAST = """(() => {
+  const parse = c => (c.match(/[\\d.]+/g) || []).map(Number);
+  const light = c => { const [r, g, b] = c.map(v => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; });
+    return .2126 * r + .7152 * g + .0722 * b; };
+  const behind = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor);
+    if (c.length === 3 || c[3] > 0) return c.slice(0, 3); } return [255, 255, 255]; };
+  return [...document.querySelectorAll('.oa-chip, .oa-hidden, .oa-button, .oa-refusal, .oa-line, .oa-quiet')].map(e => {
+    const [a, b] = [light(parse(getComputedStyle(e).color).slice(0, 3)), light(behind(e))].sort((x, y) => y - x);
+    return (a + .05) / (b + .05); });
+})()"""

@@ -1,0 +1,71 @@
+"""PostgreSQL is stopped and started, or killed and recovered, under load: no workflow is lost or left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.chaosapp.flows import Held, Load
+from tests.support.processes import Site
+
+COUNT = 30
+
+
+@pytest.fixture
+def supervised(site: Site) -> Callable[[], Any]:
+    """A worker and Beat, each started again when it ends, as a supervisor would; call it while waiting."""
+    site.worker()
+    site.beat()
+
+    def look() -> bool:
+        for name, process in list(site.procs.processes.items()):
+            if not process.is_alive():
+                process.kill()
+                site.procs.start(name, env={"WORKER_CONCURRENCY": "2"})
+        return not site.open_runs()
+
+    return look
+
+
+@pytest.mark.req("T1")
+@pytest.mark.parametrize("how", ["restart", "kill"])
+def test_the_database_restarts_under_load(site: Site, supervised: Callable[[], Any], how: str) -> None:
+    site.start_many(Load, [{"seconds": 0.1}] * COUNT)
+    site.answer_load(COUNT)
+    for _ in range(2):
+        before = len(site.open_runs())
+        site.wait("some work to be done", lambda before=before: supervised() or len(site.open_runs()) < before)
+        if how == "kill":
+            site.servers.kill("postgres")
+        else:
+            site.servers.stop("postgres")
+        site.servers.start("postgres")
+    site.wait("the end of the workflows", supervised, seconds=90)
+    site.assert_sound(COUNT)
+
+
+@pytest.mark.req("T1", "A6")
+def test_a_step_outlives_a_restart_of_the_database(site: Site, supervised: Callable[[], Any]) -> None:
+    """The activity needs no database while it runs, so it runs on, and its result is committed when the database is back."""
+    runs = [site.start(Held) for _ in range(2)]
+    site.wait("the steps", lambda: len(site.called("two/1")) == 2)
+    site.servers.restart("postgres")
+    site.let_go()
+    site.wait("the end of the workflows", supervised)
+    assert [site.attempts(run, "two") for run in runs] == [["succeeded"]] * 2
+    site.assert_sound(2)
+
+
+@pytest.mark.req("T1")
+def test_a_result_that_is_ready_while_the_database_is_away_is_kept(site: Site, supervised: Callable[[], Any]) -> None:
+    runs = [site.start(Held) for _ in range(2)]
+    site.wait("the steps", lambda: len(site.called("two/1")) == 2)
+    site.servers.stop("postgres")
+    site.let_go()
+    site.wait_ended("two/1", 2)
+    site.servers.start("postgres")
+    site.wait("the end of the workflows", supervised)
+    assert [site.attempts(run, "two") for run in runs] == [["succeeded"]] * 2
+    site.assert_sound(2)

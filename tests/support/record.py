@@ -1,0 +1,114 @@
+"""What must hold in the record between tests: sound, nobody stranded, and empty for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.apps import apps
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+from django.db import connection, transaction
+
+from flows.dispatch import Hint
+from flows.services import describe
+
+APPS = ("outlast_approvals", "outlast_flows", "admin", "sessions")
+KEPT = "outlast_tick"
+
+
+class Counting:
+    """A dispatcher that publishes nothing and remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.hints: list[Hint] = []
+        self.looks: list[float] = []
+
+    def publish(self, hints: Sequence[Hint]) -> None:
+        self.hints += hints
+
+    def look_soon(self, seconds: float) -> None:
+        self.looks.append(seconds)
+
+    def health(self) -> str:
+        return "counting"
+
+    def clear(self) -> None:
+        self.hints, self.looks = [], []
+
+
+#: Named in `OUTLAST["DISPATCHER"]` by the fixtures.
+counting = Counting()
+COUNTING = f"{__name__}.counting"
+
+
+def tables() -> list[str]:
+    """Every table that a test may have written."""
+    models = [model for label in APPS for model in apps.get_app_config(label).get_models()]
+    names = [model._meta.db_table for model in models if model._meta.db_table != KEPT]
+    users = get_user_model()
+    return [*names, users.groups.through._meta.db_table, users.user_permissions.through._meta.db_table,
+            users._meta.db_table, Group._meta.db_table]  # fmt: skip
+
+
+def wipe(*, large: bool = False) -> None:
+    """Empty the record; the append-only tables too, by their own switch. Few rows are deleted faster than a table is truncated."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL outlast.retention = 'on'")
+        if large:
+            cursor.execute(f"TRUNCATE {', '.join(tables())} RESTART IDENTITY CASCADE")
+        else:
+            cursor.execute("; ".join(f"DELETE FROM {table}" for table in tables()))
+
+
+def unsound() -> list[str]:
+    """Where log and row differ, over every workflow there is."""
+    return [f"{row_id}: {differences}" for row_id, differences in describe.verify() if differences]
+
+
+def stranded() -> list[str]:
+    """Workflows that nothing would ever move again, found by plain SQL over what must hold between rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(STRANDED)
+        return [f"{row[0]}: {row[1]}" for row in cursor.fetchall()]
+
+
+STRANDED = """
+SELECT w.id, 'waits for nothing' FROM outlast_workflow w
+WHERE w.status = 'waiting' AND NOT EXISTS (SELECT FROM outlast_wait o WHERE o.workflow_id = w.id AND o.status = 'open')
+UNION ALL
+SELECT w.id, 'its retry has no timer' FROM outlast_workflow w JOIN outlast_wait o ON o.workflow_id = w.id
+WHERE w.status = 'waiting' AND o.status = 'open' AND o.kind IN ('retry_window', 'timer') AND o.due_since IS NULL
+  AND NOT EXISTS (SELECT FROM outlast_timer t WHERE t.wait_id = o.id AND t.status = 'pending')
+UNION ALL
+SELECT w.id, 'two open waits' FROM outlast_workflow w JOIN outlast_wait o ON o.workflow_id = w.id AND o.status = 'open'
+GROUP BY w.id HAVING count(*) > 1
+UNION ALL
+SELECT w.id, 'an open wait after the end' FROM outlast_workflow w JOIN outlast_wait o ON o.workflow_id = w.id AND o.status = 'open'
+WHERE w.status IN ('complete', 'failed', 'cancelled', 'superseded')
+UNION ALL
+SELECT w.id, 'active_seq names an activity that is ' || coalesce(a.status, 'missing') FROM outlast_workflow w
+LEFT JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
+WHERE w.active_seq IS NOT NULL
+  AND a.status IS DISTINCT FROM (CASE WHEN w.status = 'running' THEN 'running' ELSE 'scheduled' END)
+UNION ALL
+SELECT w.id, 'an open activity that is not the active one' FROM outlast_workflow w
+JOIN outlast_activity a ON a.workflow_id = w.id AND a.status IN ('scheduled', 'running') AND a.seq IS DISTINCT FROM w.active_seq
+UNION ALL
+SELECT w.id, 'active after its end' FROM outlast_workflow w
+WHERE w.status IN ('complete', 'failed', 'cancelled', 'superseded') AND w.active_seq IS NOT NULL
+UNION ALL
+SELECT w.id, 'a pause is asked of a workflow that is ' || w.status FROM outlast_workflow w
+WHERE w.pause_requested_at IS NOT NULL AND w.status <> 'running'
+UNION ALL
+SELECT w.id, 'waits for an event that is in the inbox' FROM outlast_workflow w
+JOIN outlast_wait o ON o.workflow_id = w.id AND o.status = 'open' AND o.event_type <> '' AND o.evidence IS NULL
+JOIN outlast_event e ON e.type = o.event_type AND e.key = o.key AND e.status = 'pending'
+WHERE w.status IN ('waiting', 'paused')
+"""
+
+
+def prepare_session() -> None:
+    """Commits of tests need not reach the disk; races stay what they are."""
+    with connection.cursor() as cursor:
+        cursor.execute(f'ALTER DATABASE "{connection.settings_dict["NAME"]}" SET synchronous_commit = off')
+        cursor.execute("SET synchronous_commit = off")
