@@ -98,6 +98,8 @@ def _checked(url: str) -> dict[str, str]:
     """The server's settings that the figures depend on; refuses one that does not write durably."""
     wanted = (*DURABLE, "server_version", "shared_buffers", "wal_sync_method", "max_connections")
     with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM RESET log_statement")  # a trace that was killed has left it on
+        connection.execute("SELECT pg_reload_conf()")
         shown = {name: str(connection.execute(f"SHOW {name}").fetchone()[0]) for name in wanted}  # type: ignore[index, arg-type]
     wrong = [f"{name}={shown[name]}" for name, value in DURABLE.items() if shown[name] != value]
     if wrong:

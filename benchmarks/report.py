@@ -24,7 +24,7 @@ COLUMNS = {
     ),
     "w4": "one_p50_ms one_p99_ms bulk_p50_ms bulk_p99_ms bulk_wf_s waiting_mb",
     "w5": "kill_to_done_s steps_rerun stuck total_s",
-    "trace": "statements_wf commits_wf write_tx_wf messages_wf",
+    "trace": "statements_wf write_tx_wf messages_wf",
     "idle": "statements_s core_share worker_mb",
 }
 #: The peers whose best is the line's `peer`.

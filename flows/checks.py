@@ -33,6 +33,22 @@ TAG = "outlast"
 PACKAGES = ("flows", "tasks", "approvals")
 HOME = Path(__file__).resolve().parent.parent
 
+#: id → what it stands for; `flows.core.lint.CATALOGUE` has those of flows.
+CATALOGUE: dict[str, str] = {
+    "E101": "`settings.OUTLAST` is not a dict",
+    "E102": "a number in `settings.OUTLAST` is not positive",
+    "E103": "`OUTLAST['DATABASE']` is not an alias in `DATABASES`",
+    "E104": "the record's database is not PostgreSQL",
+    "E105": "another package of the name `flows`, `tasks` or `approvals` is found first",
+    "W101": "an unknown key in `settings.OUTLAST`",
+    "W102": "a lease that does not outlive a missed renewal",
+    "W103": "`flows_now()` is not PostgreSQL's own clock",
+    "W111": "Celery acknowledges late",
+    "W112": "the Redis transport keeps unacknowledged messages",
+    "W113": "Celery keeps results",
+    "W114": "Celery delivers again what kills its worker",
+}
+
 #: Settings that count seconds, rows or bytes, and make no sense below this.
 LEAST = {"LINGER_SECONDS": 0}
 NUMBERS = tuple(name for name, value in DEFAULTS.items() if isinstance(value, int | float) and not isinstance(value, bool))
@@ -105,8 +121,9 @@ def _not_importable(flow: type[Flow]) -> Iterator[lint.Problem]:
                 continue
             try:
                 registry.function(function)
-            except DefinitionError as error:
-                message = f"Node {name!r}, {option}: {error}"
+            except Exception as fault:  # noqa: BLE001 - importing runs whatever stands in that module
+                named = "" if isinstance(fault, DefinitionError) else f"importing {function!r} raises {type(fault).__name__}: "
+                message = f"Node {name!r}, {option}: {named}{fault}"
                 hint = "Name a function that exists by its module and name, or give the function itself."
                 yield lint.problem("E023", flow.definition.where, message, hint, name)
 

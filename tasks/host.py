@@ -16,7 +16,7 @@ from tasks import linger
 from tasks.shared import DOUBTFUL, Shared, boottime
 
 #: A turn that takes longer than this on average is claimed one at a time.
-QUICK_SECONDS = 0.02
+QUICK_SECONDS = 0.05
 
 
 class WorkerHost:

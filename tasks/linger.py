@@ -55,10 +55,11 @@ def wait(queue: str, seconds: float) -> bool:
     try:
         client = _client()
         client.zadd(lingering, {me: time.time() + seconds + 0.1})
-        found = client.blpop([hints], timeout=seconds)
+        if client.blpop([hints], timeout=seconds) is not None:
+            return True  # and still listed for a moment: this turn looks again before it lets go
         client.zrem(lingering, me)
         # A hint that came between the time-out and the farewell must not be left behind.
-        return found is not None or client.lpop(hints) is not None
+        return client.lpop(hints) is not None
     except redis.RedisError as error:
         logger.debug("not lingering: %s", error)
         return False

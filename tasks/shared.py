@@ -110,7 +110,8 @@ class Shared:
 
     def slots(self) -> list[Slot]:
         """What all processes are doing."""
-        return [slot for slot in map(self._read, range(_SLOTS)) if slot.pid]
+        rows = _SLOT.iter_unpack(self._page[_FIRST : _FIRST + _SLOT.size * _SLOTS])
+        return [self._read(index) for index, row in enumerate(rows) if row[0]]
 
     def _read(self, index: int) -> Slot:
         pid, started, deadline, unstarted, raw = _SLOT.unpack_from(self._page, _FIRST + index * _SLOT.size)

@@ -36,7 +36,7 @@ def tick() -> None:
 @shared_task(name="outlast.timers", ignore_result=True, acks_late=False)
 def timers() -> None:
     """Fire what is due; published for the moment of a timer that is close."""
-    _with_connection(lambda: sweeps.fire_timers(conf.DATABASE))
+    _with_connection(lambda: sweeps.fire_on_time(conf.DATABASE))
 
 
 def _with_connection(use: Callable[[], object]) -> None:

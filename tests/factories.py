@@ -9,13 +9,28 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from flows import COMPLETE, ESCALATE, Activity, Branch, Deadline, End, Flow, Pipeline, Retry, Sleep, Step, Wait, hours, seconds
-from flows import registry
+from flows import (
+    COMPLETE,
+    ESCALATE,
+    Activity,
+    Branch,
+    Deadline,
+    End,
+    Flow,
+    Pipeline,
+    Retry,
+    Sleep,
+    Step,
+    Wait,
+    hours,
+    registry,
+    seconds,
+)
 from flows.conf import conf
 from flows.core import definition as declared
+from flows.core.errors import Transient, classify
 from flows.core.protocol import AttemptOutcome, Status
 from flows.core.state import Completed, Failed
-from flows.core.errors import Transient, classify
 from flows.models import Workflow
 from flows.services import control
 from flows.services.arrows import Ending
@@ -289,10 +304,10 @@ def in_status(wanted: Status, worker: LocalWorker, key: str | None = None) -> St
 
 def fail_for_good(owned: Owned) -> None:
     """End a claimed workflow as failed, as a deadline with FAIL would."""
+    from flows.core.decide import Decided
     from flows.core.moves import Finish
     from flows.core.protocol import Outcome
     from flows.services import arrows
-    from flows.core.decide import Decided
     from flows.store.move import move
 
     decided = Decided(Finish(owned.state.node, Status.FAILED, Outcome.FAILED, code="TEST"))

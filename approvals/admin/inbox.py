@@ -78,7 +78,7 @@ class RequestAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("request"))
     def title(self, obj: Request) -> SafeString:
-        return format_html('<a href="{}">{}</a>', self.decide_url(obj.pk), rendering.inline(page.subject(obj)))
+        return format_html('<a class="oa-title" href="{}">{}</a>', self.decide_url(obj.pk), rendering.inline(page.subject(obj)))
 
     @admin.display(description=_("expires in"))
     def expires(self, obj: Any) -> SafeString | str:

@@ -19,10 +19,13 @@ from approvals.services.packet import Packet, Since
 from flows.admin import rendering
 from flows.core import visible
 
+MAX_SUBJECT = 120
+
 
 def subject(request: Request) -> str:
-    """What a request is about, in one line: the goal, or the workflow's own words."""
-    return request.intent.goal or f"{request.workflow.flow_name} {request.workflow.key or ''}".strip()
+    """What a request is about, in one short line: the goal, or the workflow's own name."""
+    text = request.intent.goal or f"{request.workflow.flow_name} {request.workflow.key or ''}".strip()
+    return text if len(text) <= MAX_SUBJECT else f"{text[:MAX_SUBJECT]}…"
 
 
 def time_left(expires_at: datetime | None, now: datetime) -> SafeString | str:
@@ -58,7 +61,7 @@ def context(packet: Packet, form: AnswerForm) -> dict[str, Any]:
         "words": [(rendering.inline(place), rendering.block(text)) for place, text in packet.words],
         "since": _since(packet.since) if packet.since else None,
         "silence": silence(request),
-        "refusal": _(packet.refusal.template) % packet.refusal.params if packet.refusal else "",
+        "refusal": rendering.inline(_(packet.refusal.template) % packet.refusal.params) if packet.refusal else "",
         "buttons": _buttons(packet),
         "reviews": [_review(review) for review in packet.reviews],
     }

@@ -145,7 +145,7 @@ class Outlast(Peer):
 
     def queued(self):
         r = self.redis()
-        return sum(r.llen(q) for q in ("control", "agents", "cleanup", "outlast:hints:control", "outlast:hints:agents"))
+        return sum(r.llen(key) for key in r.keys("*") if r.type(key) == b"list")
 
 
 if __name__ == "__main__":

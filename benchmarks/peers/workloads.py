@@ -221,7 +221,6 @@ def trace(peer, n):
     return dict(
         n=n,
         statements_wf=sum(counts.values()) / n,
-        commits_wf=(stat[0] - base[0]) / n,
         write_tx_wf=(stat[3] - base[3]) / n,
         messages_wf=sent / n,
         top=pglog.top_of(counts),

@@ -122,6 +122,8 @@ class WorkflowAdmin(ReadOnlyAdmin):
         activities = Activity.objects.using(using).filter(workflow_id=obj.pk).order_by("-seq")[:MAX_ROWS]
         return {
             "told": told,
+            "accountable": rendering.inline(told.accountable or "–"),
+            "sessions": rendering.lines([rendering.inline(session) for session in told.sessions]),
             "status_chip": self.chip(obj),
             "goal": rendering.inline(told.intent["goal"] or "–"),
             "intent_url": self.url("outlast_flows_intent_change", obj.intent_id),

@@ -16,6 +16,9 @@ from flows.core.errors import CheckpointTooLarge, PayloadError
 ENVELOPE = "$outlast"
 MAX_RESULT_BYTES = 256 * 1024
 
+#: Characters of a name that is looked up (keys, event ids and types, sessions): an index entry has a bound.
+MAX_NAME = 500
+
 #: Deeper values cannot be read back everywhere: parsers and copies recurse.
 MAX_DEPTH = 100
 
@@ -77,6 +80,31 @@ def encode_checkpoint(value: Any, producer: str, max_bytes: int) -> str:
         largest = ", ".join(f"{key} ({count:,} bytes)" for count, key in sizes)
         raise CheckpointTooLarge(producer, f"is {size:,} bytes, at most {max_bytes:,} are kept; largest keys: {largest}")
     return text
+
+
+def check_name(value: object, producer: str) -> None:
+    """A name that the record is searched by: a key, an event's id or type, a session.
+
+    Raises:
+        PayloadError: not text, empty or blank, longer than `MAX_NAME`, or not storable.
+    """
+    if not is_name(value):
+        raise PayloadError(producer, f"must be text of 1 to {MAX_NAME} characters, without NUL or lone surrogates, got {value!r:.80}")
+
+
+def is_name(value: object) -> bool:
+    """Whether this can be looked up by."""
+    return isinstance(value, str) and bool(value.strip()) and len(value) <= MAX_NAME and is_text(value)
+
+
+def check_text(value: str, producer: str) -> None:
+    """A text for people: a goal, a label.
+
+    Raises:
+        PayloadError: it holds what PostgreSQL cannot store.
+    """
+    if not is_text(value):
+        raise PayloadError(producer, f"holds a NUL character or a lone surrogate: {value!r:.80}")
 
 
 def is_text(value: str) -> bool:

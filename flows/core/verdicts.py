@@ -8,6 +8,8 @@ from flows.core.protocol import Outcome
 
 
 class Verdict(StrEnum):
+    """The gate's answer: one code of a closed list."""
+
     ALLOWED = "ALLOWED"
     INTENT_SUPERSEDED = "INTENT_SUPERSEDED"
     POLICY_BLOCKED = "POLICY_BLOCKED"

@@ -65,7 +65,7 @@ def opening(
 def parking(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | None) -> Move:
     """park, or park into a pause."""
     arrow = _arrow(owned, Status.PAUSED if owned.pause else Status.WAITING, move.node)
-    arrow.outcome = Outcome.WAITING
+    arrow.outcome, arrow.placement = Outcome.WAITING, ""
     arrow.wait_kind, arrow.reason = move.kind, move.reason
     arrow.event_type, arrow.wait_key = move.event_type, move.keys[0] if move.keys else ""
     arrow.deadline, arrow.on_expiry, arrow.wakes_at = move.deadline, move.on_expiry, move.wakes_at

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from flows import registry
 from flows.conf import conf
+from flows.core import payload
 from flows.core.definition import Flow
 from flows.core.errors import UnknownIntent, UnknownWorkflow
 from flows.core.protocol import LIVE, TERMINAL, IntentStatus, Outcome, Status
@@ -97,10 +98,11 @@ def supersede(
     Args:
         intent: the intent, or a workflow of it. flow, input, key: start a run for the new goal, in the same transaction.
     Raises:
-        UnknownIntent: there is none.
+        UnknownIntent: there is none. PayloadError: the goal cannot be stored.
     """
     alias = identify.alias(using)
     intent_id = identify.intent_id(intent)
+    payload.check_text(goal, "the goal")
     with committing("supersede", alias):
         if locks.intent(intent_id, alias) is None:
             raise UnknownIntent(intent)
@@ -193,7 +195,7 @@ def _next_version(intent_id: UUID, goal: str | None, status: str, ended_as: str,
         goal=goal,
         status=status,
         ended_as=ended_as,
-        reason=reason,
+        reason=identify.reason(reason),
         by=identify.user_key(by),
         by_label=identify.label(by),
         using=using,
@@ -239,4 +241,4 @@ def _withdraw(left: list[tuple[UUID, str, list[tuple[str, int]]]], using: str) -
 
 
 def _reason(reason: str) -> str | None:
-    return dumps({"reason": reason.replace("\x00", "")[:2000]}) if reason else None
+    return dumps({"reason": identify.reason(reason)}) if reason else None

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from flows import registry
-from flows.core import fold
+from flows.core import fold, payload
 from flows.core.protocol import MOVES, TERMINAL, WAIT_KINDS, Status, WaitStatus
 from flows.models import Attempt, Transition, Wait, Workflow
 from flows.services import identify
@@ -89,7 +89,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         timeline=timeline(row.pk, alias),
         attempts=attempts(row.pk, alias),
         sessions=list(row.sessions.values_list("session", flat=True)),
-        result=row.result,
+        result=payload.decode(row.result),
         started_at=row.created_at,
         updated_at=row.updated_at,
     )

@@ -9,7 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from flows.conf import conf
-from flows.core import canonical, payload
+from flows.core import canonical
+from flows.core import payload as encoding
 from flows.core.errors import PayloadError
 from flows.dispatch import after_commit, hints_for
 from flows.models import EventStatus
@@ -17,8 +18,6 @@ from flows.services import identify
 from flows.store import events as store
 from flows.store import locks
 from flows.store.sql import committing, dumps
-
-MAX_NAME = 500
 
 
 class Reception(StrEnum):
@@ -53,7 +52,7 @@ def signal(event_id: str, type: str, *, key: str, payload: Mapping[str, Any] | N
     """
     alias = identify.alias(using)
     for name, value in (("event id", event_id), ("event type", type), ("event key", key)):
-        _check_name(name, value)
+        encoding.check_name(value, name)
     text, hashed = _encode(event_id, payload)
     with committing("signal", alias):
         locks.channel(type, key, alias)
@@ -85,18 +84,9 @@ def _wake(event: store.Recorded, event_id: str, text: str, using: str) -> list[U
     return [row[0] for row in reached]
 
 
-def _check_name(name: str, value: object) -> None:
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or "\x00" in value:
-        raise PayloadError(name, f"must be text of 1 to {MAX_NAME} characters, got {value!r:.80}")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise PayloadError(name, "holds a lone surrogate, which is not text") from None
-
-
 def _encode(event_id: str, value: Mapping[str, Any] | None) -> tuple[str, str]:
     producer = f"the payload of event {event_id}"
     if value is not None and not isinstance(value, Mapping):
         raise PayloadError(producer, f"must be an object (a dict), got {value.__class__.__name__}")
     data = dict(value or {})
-    return payload.encode(data, producer, conf.MAX_PAYLOAD_BYTES), canonical.digest(data, producer)
+    return encoding.encode(data, producer, conf.MAX_PAYLOAD_BYTES), canonical.digest(data, producer)

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from flows.conf import conf
+from flows.core import payload
 from flows.core.errors import UnknownIntent, UnknownWorkflow
 from flows.models import Workflow
 
@@ -40,10 +41,21 @@ def _uuid(value: Any, error: type[UnknownWorkflow | UnknownIntent]) -> UUID:
 
 
 def label(user: Any) -> str:
-    """A text for a user that stays when the user is deleted; works with any user model."""
+    """A text for a user that stays when the user is deleted; works with any user model.
+
+    Raises:
+        PayloadError: it cannot be stored.
+    """
     if user is None:
         return ""
-    return str(user.get_username()) if hasattr(user, "get_username") else str(user)
+    text = str(user.get_username()) if hasattr(user, "get_username") else str(user)
+    payload.check_text(text, "the name of who asks")
+    return text
+
+
+def reason(text: str) -> str:
+    """A reason as it is kept: what PostgreSQL cannot store is replaced, what is too long is cut."""
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:2000]
 
 
 def user_key(user: Any) -> Any:

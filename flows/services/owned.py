@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -32,6 +34,13 @@ class Owned:
     pid: int
     using: str
     pause: bool = False
+    told_at: float = field(default_factory=time.monotonic)
+
+    def tell_time(self, now: datetime | None = None) -> None:
+        """Let `state.now` be this moment: what the durable clock says, or what it said when it was read and the time since."""
+        moment = time.monotonic()
+        self.state = replace(self.state, now=now or self.state.now + timedelta(seconds=moment - self.told_at))
+        self.told_at = moment
 
     @property
     def opening(self) -> Trigger:
@@ -63,7 +72,7 @@ def reload(owned: Owned) -> bool:
         return False
     owned.row.wake_seq = found.wake_seq
     fresh = build(owned.row, found, owned.worker, owned.pid, owned.using)
-    owned.state, owned.facts, owned.pause = fresh.state, fresh.facts, fresh.pause
+    owned.state, owned.facts, owned.pause, owned.told_at = fresh.state, fresh.facts, fresh.pause, fresh.told_at
     return True
 
 
@@ -145,4 +154,12 @@ def _wait(loaded: Loaded | None) -> WaitState | None:
     if loaded is None or loaded.open_wait is None:
         return None
     wait_id, node, kind, visit, evidence, due, reason = loaded.open_wait
-    return WaitState(wait_id, node, kind, visit, payload.decode(evidence), due, reason)
+    return WaitState(wait_id, node, kind, visit, evidence_of(evidence), due, reason)
+
+
+def evidence_of(stored: Any) -> Any:
+    """Evidence as the engine gets it; an event's payload is in an envelope of its own."""
+    evidence = payload.decode(stored)
+    if isinstance(evidence, dict) and "payload" in evidence:
+        return {**evidence, "payload": payload.decode(evidence["payload"])}
+    return evidence

@@ -26,11 +26,12 @@ from flows.core.errors import LostOwnership
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import Status
-from flows.core.state import ActivityState, Completed, State, Trigger, WaitState, Woken
+from flows.core.state import ActivityState, Completed, Failed, State, Trigger, WaitState, Woken
 from flows.dispatch import after_commit, hints_for, look_soon
 from flows.services import arrows, control
 from flows.services.arrows import Ending
-from flows.services.owned import Owned, reload
+from flows.services.clock import now
+from flows.services.owned import Owned, evidence_of, reload
 from flows.store import advance as hot
 from flows.store import events, locks
 from flows.store import move as store
@@ -78,7 +79,11 @@ def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | N
 def _decide(owned: Owned, trigger: Trigger) -> Decided:
     if owned.definition is None:
         return Decided(arrows.unknown_definition(owned))
+    owned.tell_time()
     decided = decide(owned.definition, owned.state, trigger, owned.facts)
+    if isinstance(trigger, Completed | Failed) and isinstance(decided.move, moves.Park) and decided.move.wakes_at is not None:
+        owned.tell_time(now(owned.using))  # a moment that is set after code has run is set by the one clock
+        decided = decide(owned.definition, owned.state, trigger, owned.facts)
     if isinstance(decided.move, moves.Finish):
         decided = arrows.with_storable_result(owned, decided, decided.move)
     if decided.fault is not None:
@@ -155,7 +160,7 @@ def _open(
     used = owned.facts.approvals.get(node.gate.approved_by) if node.gate and node.gate.approved_by else None
     if going_on and used is None and _is_plain(ending, owned, trigger, decided):
         done = _done(owned, move.node, ending, move.via)
-        made = hot.advance(done, step=move.step, visit=visit, timeout=timeout, using=owned.using)
+        made = hot.advance(done, step=move.step, visit=visit, timeout=timeout, placement=node.placement, using=owned.using)
         if made is None:
             return None
         _now_running(owned, trigger, move, visit, version=made[0], seq=made[1], decided=decided)
@@ -216,7 +221,7 @@ def _woken_at_once(
     arrow: store.Move,
 ) -> Progress | None:
     """The event was there before its wait: the same turn decides on it."""
-    row, evidence = owned.row, loads(arrow.evidence)
+    row, evidence = owned.row, evidence_of(loads(arrow.evidence))
     row.node, row.version, row.error_code, row.active_seq = move.node, made.version, None, None
     owned.state = replace(
         owned.state,
@@ -304,6 +309,8 @@ def _now_running(
     state, row = owned.state, owned.row
     row.node, row.version, row.error_code = move.node, version, None
     row.active_seq = row.activity_seq = seq
+    row.step, row.visit, row.number, row.fence = move.step, visit, 1, 1
+    row.failures, row.lost, row.last_error, row.notes = 0, 0, None, None
     owned.state = replace(
         state,
         node=move.node,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -22,8 +23,6 @@ from flows.services.clock import now
 from flows.store import locks
 from flows.store import start as store
 from flows.store.sql import committing
-
-MAX_KEY = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +64,12 @@ def start(
         KeyConflict: the key is taken by another input. PayloadError: the input cannot be stored.
         UnknownIntent, IntentClosed: the intent is not there or not active.
     """
-    many = start_many(
-        flow, [(key, input or {})], intent=intent, goal=goal, by=by, subject=subject, priority=priority, using=using
-    )
-    if session:
-        link(many[0].id, session, using=using)
-    return many[0]
+    runs = [(key, {} if input is None else input)]
+    with committing("start", identify.alias(using)) if session else nullcontext():
+        (started,) = start_many(flow, runs, intent=intent, goal=goal, by=by, subject=subject, priority=priority, using=using)
+        if session:
+            link(started.id, session, using=using)
+    return started
 
 
 def start_many(
@@ -91,7 +90,8 @@ def start_many(
     unique = _without_repeats(definition, prepared)
     if not unique:
         return []
-    with committing("start", alias):
+    # One run without a given intent is one statement, and needs no transaction around it.
+    with committing("start", alias) if intent is not None or len(unique) > 1 else nullcontext():
         version = 1
         if intent is not None:
             intent_id, version = _share_intent(intent, alias)
@@ -105,10 +105,16 @@ def start_many(
 
 
 def link(workflow: Any, session: str, *, using: str | None = None) -> bool:
-    """Link a workflow to a chat session; True if the link is new. A run may have many sessions, a session many runs."""
+    """Link a workflow to a chat session; True if the link is new. A run may have many sessions, a session many runs.
+
+    Raises:
+        UnknownWorkflow: there is none. PayloadError: the session's name cannot be stored.
+    """
     alias = identify.alias(using)
+    payload.check_name(session, "the session")
+    row = identify.get(workflow, alias)
     _, created = SessionLink.objects.using(alias).get_or_create(
-        workflow_id=identify.workflow_id(workflow), session=session, defaults={"linked_at": now(alias)}
+        workflow_id=row.pk, session=session, defaults={"linked_at": now(alias)}
     )
     return created
 
@@ -116,8 +122,9 @@ def link(workflow: Any, session: str, *, using: str | None = None) -> bool:
 def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], goal: str, subject: Any) -> store.NewWorkflow:
     producer = f"the input of {definition.name}"
     _check_object(value, producer)
-    if key is not None and (not key or "\x00" in key or len(key) > MAX_KEY):
-        raise PayloadError(f"the key of {definition.name}", f"must be text of 1 to {MAX_KEY} characters, got {key!r:.80}")
+    if key is not None:
+        payload.check_name(key, f"the key of {definition.name}")
+    payload.check_text(goal, f"the goal of {definition.name}")
     text = payload.encode(dict(value), producer, conf.MAX_INPUT_BYTES)
     digest = canonical.digest(dict(value), producer)
     new = new_id()
@@ -131,7 +138,9 @@ def _check_object(value: object, producer: str) -> None:
 
 def _subject(subject: Any) -> str:
     meta = getattr(subject, "_meta", None)
-    return f"{meta.label_lower}:{subject.pk}" if meta is not None else str(subject or "")
+    text = f"{meta.label_lower}:{subject.pk}" if meta is not None else str(subject or "")
+    payload.check_text(text, "the subject")
+    return text
 
 
 def _for_intent(new: store.NewWorkflow, intent_id: UUID) -> store.NewWorkflow:

@@ -59,6 +59,14 @@ def fire_timers(using: str) -> int:
             return told
 
 
+def fire_on_time(using: str) -> None:
+    """Fire what is due, and have the next timer looked at in its moment too. A look that finds nothing asks for no further one."""
+    if fire_timers(using):
+        close = tick.soon(using)
+        if close is not None:
+            look_soon(close)
+
+
 def bury(using: str, proven: UUID | None = None) -> list[UUID]:
     """Make workers dead whose lease is over (and the one proven gone); their ids. Dead is final."""
     buried = workers.bury(using, proven)

@@ -45,7 +45,8 @@ logged AS (
 ADVANCE = f"""
 WITH moved AS (
     UPDATE outlast_workflow w
-    SET node = %(node)s, version = w.version + 1, activity_seq = w.activity_seq + 1, active_seq = w.activity_seq + 1,
+    SET node = %(node)s, placement = %(placement)s, version = w.version + 1,
+        activity_seq = w.activity_seq + 1, active_seq = w.activity_seq + 1,
         attempts = w.attempts + 1, error_code = NULL, updated_at = flows_now()
     {GUARD}
     RETURNING w.id, w.version, w.status, w.node, w.outcome, w.error_code, w.policy_version, w.active_seq, w.worker_id, w.worker_pid
@@ -93,9 +94,9 @@ class Done:
     note: str | None
 
 
-def advance(done: Done, *, step: str, visit: int, timeout: float, using: str) -> tuple[int, int] | None:
+def advance(done: Done, *, step: str, visit: int, timeout: float, placement: str, using: str) -> tuple[int, int] | None:
     """Record the result and open the next activity under the same worker; (version, activity), or None (= lost)."""
-    params = {**_params(done), "step": step, "visit": visit, "timeout": timeout}
+    params = {**_params(done), "step": step, "visit": visit, "timeout": timeout, "placement": placement}
     rows = run("advance", ADVANCE, params, using)
     return (rows[0][0], rows[0][1]) if rows else None
 

@@ -45,6 +45,18 @@ def look(grace: float, min_age: float, using: str) -> Look | None:
     return Look(*rows[0]) if rows else None
 
 
+SOON = """
+SELECT extract(epoch FROM min(due_at) - flows_now())::float8 FROM outlast_timer
+WHERE status = 'pending' AND due_at <= flows_now() + interval '1.2 seconds'
+"""
+
+
+def soon(using: str) -> float | None:
+    """Seconds to the next timer, if it is close (0 or less: it is due)."""
+    found: float | None = run("next timer", SOON, {}, using)[0][0]
+    return found
+
+
 READY = """
 SELECT w.id, w.queue, w.flow_name, w.node FROM outlast_workflow w
 WHERE w.status = 'runnable' AND w.queue = %(queue)s ORDER BY w.rank LIMIT %(limit)s::int

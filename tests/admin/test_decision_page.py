@@ -170,8 +170,8 @@ def test_the_admins_own_link_leads_here(world: World) -> None:
     assert client.post(change, {"verdict": "approve", "digest": request.digest}).status_code == 403
     of_wait = reverse("admin:outlast_approvals_request_of_wait", args=[request.wait_id])
     assert client.get(of_wait).headers["Location"] == url(request)
-    assert client.get(reverse("admin:outlast_approvals_request_of_wait", args=[4711])).status_code == 404
-    assert client.get(reverse("admin:outlast_approvals_request_decide", args=[4711])).status_code == 404
+    assert client.get(reverse("admin:outlast_approvals_request_of_wait", args=[4711000000])).status_code == 404
+    assert client.get(reverse("admin:outlast_approvals_request_decide", args=[4711000000])).status_code == 404
 
 
 # ---------------------------------------------------------------------- refusals are shown

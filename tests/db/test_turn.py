@@ -97,9 +97,7 @@ def test_a_sleep_begins_when_its_step_is_over(worker: LocalWorker, clock: Clock)
     assert timer.due_at - row(run).updated_at > timedelta(minutes=59)
 
 
-def test_until_sees_the_time_of_the_decision(
-    worker: LocalWorker, clock: Clock, declare: Callable[..., type[flows.Flow]]
-) -> None:
+def test_until_sees_the_time_of_the_decision(worker: LocalWorker, clock: Clock, declare: Callable[..., type[flows.Flow]]) -> None:
     flow = declare(
         "t-until",
         before=Activity(factories.work, then="nap"),

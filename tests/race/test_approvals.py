@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -16,26 +16,11 @@ from approvals.api import Decided, decide
 from approvals.models import Request, Review
 from flows.models import Wait
 from flows.store import locks
-from tests.support import approving
-from tests.support.approving import World
+from tests.support.approving import World, world
+
+__all__ = ["world"]
 
 ROUNDS = 25
-
-
-@pytest.fixture
-def transactional_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Real commits; see tests/db/approvals/conftest.py."""
-    with django_db_blocker.unblock():
-        yield
-        approving.clean()
-
-
-@pytest.fixture
-def world(transactional_db: None, settings: Any) -> Iterator[World]:
-    settings.OUTLAST = {"DISPATCHER": ""}
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick ones
-    with approving.world() as made:
-        yield made
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:

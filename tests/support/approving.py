@@ -1,16 +1,14 @@
-"""A flow that asks for approval, the people around it, and real commits that are cleaned up afterwards."""
+"""A flow that asks for approval, and the people around it; the fixture `world` has both, with a worker and a clock."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
-from django.apps import apps
+import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
-from django.db import connection, transaction
 
 from approvals.api import Decided, decide
 from approvals.models import Request, Review
@@ -130,23 +128,10 @@ def make_people() -> dict[str, Any]:
     return people
 
 
-@contextmanager
-def world() -> Iterator[World]:
-    """People, a worker and a clock, in a database of real commits."""
+@pytest.fixture
+def world(transactional_db: None, settings: Any) -> Iterator[World]:
+    """Real commits: what an answer sets going is run by a worker, and activity code may not run inside a test's transaction."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick ones
     people = make_people()
     with movable_clock() as clock, local_worker() as worker:
         yield World(worker, clock, **people)
-
-
-def clean() -> None:
-    """Empty every table that a test may have written; the append-only ones too, by their own switch."""
-    names = [
-        model._meta.db_table
-        for label in ("outlast_flows", "outlast_approvals", "admin", "sessions")
-        for model in apps.get_app_config(label).get_models()
-        if model._meta.db_table != "outlast_tick"
-    ]
-    names += [get_user_model()._meta.db_table, Group._meta.db_table]
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL outlast.retention = 'on'")
-        cursor.execute(f"TRUNCATE {', '.join(names)} RESTART IDENTITY CASCADE")

@@ -49,7 +49,9 @@ def sound(request: pytest.FixtureRequest, quick_commits: None, django_db_blocker
 
 
 @pytest.fixture
-def transactional_db(request: pytest.FixtureRequest, quick_commits: None, settings: Any, django_db_blocker: Any) -> Iterator[None]:
+def transactional_db(
+    request: pytest.FixtureRequest, quick_commits: None, settings: Any, django_db_blocker: Any
+) -> Iterator[None]:
     """Real commits, on an empty record; hints are counted, not published."""
     settings.OUTLAST = {**settings.OUTLAST, "DISPATCHER": records.COUNTING}
     records.counting.clear()

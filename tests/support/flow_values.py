@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
+from flows.core import canonical
 from flows.core.decide import Decided, decide
 from flows.core.definition import Definition, Flow
 from flows.core.errors import Failure, Route
-from flows.core.nodes import COMPLETE, Activity, End
+from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Decision, End
+from flows.core.policies import ESCALATE, Deadline, Gate
 from flows.core.state import ActivityState, ApprovalFact, Facts, State, Trigger, WaitState
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -59,3 +61,21 @@ def failure(code: str = "TRANSIENT", route: Route = Route.RETRY, *classes: str, 
 def ask(definition: Definition, at: State, trigger: Trigger, **values: Any) -> Decided:
     """What the engine answers."""
     return decide(definition, at, trigger, facts(definition, **values))
+
+
+def artifact(value: Any = 1) -> dict[str, Any]:
+    """What a Decision that chose "patch" has recorded."""
+    body = {"choice": "patch", "value": value}
+    return {**body, "evidence": None, "digest": canonical.digest(body), "revision": 1}
+
+
+def approved_flow(**options: Any) -> Definition:
+    """A candidate, people who are asked about it, and an activity that may run only if they approve; `options` are the activity's."""
+    due = Deadline(hours=1, then=ESCALATE)
+    return declare(
+        propose=Decision(work, choices={"patch": "ask"}),
+        ask=Approval(candidate="propose", role="r", approved="merge", denied="no", changes="propose", expires=due),
+        merge=Activity(work, gate=Gate(approved_by="ask"), then="done", **options),
+        done=End(COMPLETE),
+        no=End(FAILED),
+    )

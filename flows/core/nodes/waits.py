@@ -41,10 +41,6 @@ def deadline_target(deadline: Deadline | None) -> Iterator[tuple[str, str]]:
         yield "deadline", deadline.then
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value) and payload.is_text(value)
-
-
 def _is_moment(value: object) -> bool:
     return isinstance(value, datetime) and value.tzinfo is not None
 
@@ -71,8 +67,10 @@ class Wait(Node):
 
     def enter(self, state: State) -> Move:
         key = self.key(state) if callable(self.key) else self.key
-        if not _is_text(key):
-            raise DefinitionError(f"The key of wait {self.name} must be text that is not empty, got {key!r}.")
+        if not payload.is_name(key):
+            raise DefinitionError(
+                f"The key of wait {self.name} must be text that is not empty, of at most {payload.MAX_NAME} characters, got {key!r:.80}."
+            )
         return Park(
             self.name,
             self.kind,

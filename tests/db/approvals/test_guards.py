@@ -66,7 +66,7 @@ def columns(status: RequestStatus) -> str:
         "expires_at = NULL",
         "self_approval = true",
         "answers = '{approved}'",
-        "wait_id = 4711",
+        "wait_id = 4711000000",
         "requester_label = 'somebody'",
     ],
 )
