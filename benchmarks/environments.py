@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import importlib.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 PEERS = Path(__file__).resolve().parent / "peers"
@@ -24,13 +27,22 @@ def ensure(peer: str, home: Path) -> Path:
     folder = home / f"v_{peer}"
     python = folder / "bin" / "python"
     marker = folder / "outlast-bench.stamp"
-    if python.exists() and marker.exists() and marker.read_text() == stamp:
-        return python
-    print(f"bench: building the environment of {peer} ({wanted.name})", file=sys.stderr, flush=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    _build(folder, python, wanted)
-    marker.write_text(stamp)
+    with _alone(home / "environments.lock"):
+        if python.exists() and marker.exists() and marker.read_text() == stamp:
+            return python
+        print(f"bench: building the environment of {peer} ({wanted.name})", file=sys.stderr, flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        _build(folder, python, wanted)
+        marker.write_text(stamp)
     return python
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """One build at a time in this checkout; the lock ends with its holder."""
+    with lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def site_packages(python: Path) -> Path:

@@ -23,7 +23,7 @@ DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 
 @dataclass(frozen=True)
 class Lab:
-    """`home` keeps environments, logs and results; `environ` is what each peer script gets."""
+    """`home` keeps environments and results of all runs; `environ` is what each peer script gets, with this run's own folder in it."""
 
     home: Path
     environ: dict[str, str]
@@ -40,20 +40,21 @@ class Lab:
 def opened() -> Iterator[Lab]:
     """Servers of our own, or those that `make bench` has started around this process, or those that the environment names."""
     home = Path(folders.HOME, "bench")
-    for name in ("results", "logs"):
-        (home / name).mkdir(parents=True, exist_ok=True)
-    state = _started_around_us()
-    if state is not None:
+    (home / "results").mkdir(parents=True, exist_ok=True)
+    around = _started_around_us()
+    if around is not None:
+        folder, state = around
         pids = {name: process["pid"] for name, process in state["processes"].items()}
-        yield _lab(home, dict(os.environ), pids, state["info"])
+        yield _lab(home, folder, dict(os.environ), pids, state["info"])
         return
-    with servers.running(purpose="bench", shared_buffers=SHARED_BUFFERS) as env:
+    with servers.running(purpose="bench", fresh=True, shared_buffers=SHARED_BUFFERS) as env:
         found = {"pg_log": env.pg_log, "pg_bin": env.pg_bin}
-        yield _lab(home, {**os.environ, **env.environ()}, dict(env.pids), found)
+        folder = Path(env.folder) if env.folder else home
+        yield _lab(home, folder, {**os.environ, **env.environ()}, dict(env.pids), found)
 
 
-def _started_around_us() -> dict[str, Any] | None:
-    """The state of the servers whose token this process carries."""
+def _started_around_us() -> tuple[Path, dict[str, Any]] | None:
+    """Folder and state of the servers whose token this process carries."""
     token = os.environ.get("OUTLAST_RUN")
     if not token:
         return None
@@ -61,14 +62,16 @@ def _started_around_us() -> dict[str, Any] | None:
         with contextlib.suppress(OSError, ValueError, KeyError):
             state: dict[str, Any] = json.loads(path.read_text())
             if state["info"]["OUTLAST_RUN"] == token:
-                return state
+                return path.parent, state
     return None
 
 
-def _lab(home: Path, environ: dict[str, str], pids: dict[str, int], info: dict[str, str]) -> Lab:
+def _lab(home: Path, folder: Path, environ: dict[str, str], pids: dict[str, int], info: dict[str, str]) -> Lab:
+    """`folder` is this run's alone (the servers'), so that two runs at once do not write into each other's files."""
+    (folder / "logs").mkdir(exist_ok=True)
     database, redis = urlsplit(environ["DATABASE_URL"]), urlsplit(environ["REDIS_URL"])
     known = bool(pids.get("postgres") and pids.get("redis"))
-    (home / "servers.json").write_text(
+    (folder / "servers.json").write_text(
         json.dumps(
             {
                 "pg_pid": pids.get("postgres") or 0,
@@ -79,7 +82,7 @@ def _lab(home: Path, environ: dict[str, str], pids: dict[str, int], info: dict[s
         )
     )
     told = {
-        "BENCH_HOME": str(home),
+        "BENCH_HOME": str(folder),
         "BENCH_PG_HOST": database.hostname or "127.0.0.1",
         "BENCH_PG_PORT": str(database.port or 5432),
         "BENCH_PG_USER": unquote(database.username or "postgres"),

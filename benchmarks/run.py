@@ -36,7 +36,7 @@ def main() -> int:
     entries = plan.chosen(options.workloads, options.peers, ours=not options.no_ours)
     with opened() as lab:
         pythons = {peer: environments.ensure(peer, lab.home) for peer in dict.fromkeys(entry.peer for entry in entries)}
-        out = lab.results / time.strftime("%Y%m%d-%H%M%S.jsonl")
+        out = lab.results / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
         out.touch()
         todo = plan.rounds(entries, options.runs)
         for done, (number, entry) in enumerate(todo):
@@ -65,6 +65,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help="rounds; 3, or 1 with --quick")
     parser.add_argument("--n", type=int, help="workflows per measurement, instead of each workload's own number")
     parser.add_argument("--conc", type=int, help="concurrency of our workers in w1 to w4")
+    parser.add_argument("--pool", choices=("prefork", "threads"), help="pool of our workers; prefork")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works")
     parser.add_argument("--no-ours", action="store_true", help="the peers alone")
     parser.add_argument("--report", type=Path, metavar="FILE", help="show the records of an earlier run")
@@ -78,7 +79,8 @@ def measure(lab: Lab, python: Path, entry: plan.Entry, number: int, out: Path, o
     record = out.with_suffix(".part")
     record.unlink(missing_ok=True)
     command = [str(python), str(ROOT / "benchmarks" / "peers" / f"peer_{entry.peer}.py")]
-    command += ["--workload", entry.workload, "--variant", entry.variant, "--out", str(record), *entry.arguments]
+    variant = options.pool if options.pool and entry.peer == plan.OURS else entry.variant
+    command += ["--workload", entry.workload, "--variant", variant, "--out", str(record), *entry.arguments]
     size = options.n or (plan.QUICK[entry.workload] if options.quick else None)
     command += ["--n", str(size)] if size else []
     command += plan.QUICK_ARGUMENTS.get(entry.workload, ()) if options.quick else ()
@@ -86,7 +88,7 @@ def measure(lab: Lab, python: Path, entry: plan.Entry, number: int, out: Path, o
         command += ["--conc", str(options.conc)]
     # Importing `project` has set DJANGO_SETTINGS_MODULE: a peer that uses Django must not find ours.
     environ = {name: value for name, value in lab.environ.items() if name not in {"DJANGO_SETTINGS_MODULE", "PYTHONPATH"}}
-    folder = lab.home
+    folder = Path(lab.environ["BENCH_HOME"])
     if entry.peer == plan.OURS:
         # The project's own interpreter; what the harness needs besides comes from the peer's environment.
         command[0] = sys.executable
@@ -97,7 +99,7 @@ def measure(lab: Lab, python: Path, entry: plan.Entry, number: int, out: Path, o
         found = json.loads(record.read_text())
         record.unlink()
     else:
-        found = {"peer": entry.peer, "variant": entry.variant, "workload": entry.workload, "error": f"exit code {code}"}
+        found = {"peer": entry.peer, "variant": variant, "workload": entry.workload, "error": f"exit code {code}"}
     with out.open("a") as file:
         file.write(json.dumps({**found, "round": number}) + "\n")
 

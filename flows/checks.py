@@ -17,7 +17,7 @@ from typing import Any
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core import checks
-from django.db import connections
+from django.db import OperationalError, connections
 
 from flows import registry
 from flows.conf import DEFAULTS
@@ -43,6 +43,7 @@ CATALOGUE: dict[str, str] = {
     "W101": "an unknown key in `settings.OUTLAST`",
     "W102": "a lease that does not outlive a missed renewal",
     "W103": "`flows_now()` is not PostgreSQL's own clock",
+    "W104": "the record's database does not answer, so its clock was not looked at",
     "W111": "Celery acknowledges late",
     "W112": "the Redis transport keeps unacknowledged messages",
     "W113": "Celery keeps results",
@@ -95,9 +96,13 @@ def check_clock(databases: Sequence[str] | None = None, **_: Any) -> list[checks
     alias = str(_value("DATABASE"))
     if alias not in (databases or ()) or alias not in connections or connections[alias].vendor != "postgresql":
         return []
-    with connections[alias].cursor() as cursor:
-        cursor.execute(CLOCK)
-        row = cursor.fetchone()
+    try:
+        with connections[alias].cursor() as cursor:
+            cursor.execute(CLOCK)
+            row = cursor.fetchone()
+    except OperationalError as error:
+        hint = "Start the server, or correct DATABASES; then run this check again."
+        return [checks.Warning(f"Database {alias!r} does not answer: {error}", hint=hint, id="outlast_flows.W104")]
     if row is None or " ".join(row[0].lower().replace(";", " ").split()) == PLAIN_CLOCK:
         return []
     hint = "Leave the test kit's movable_clock() block, or put the function of migration outlast_flows.0002 back."

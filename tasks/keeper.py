@@ -1,8 +1,9 @@
-"""The lease keeper: one thread in a worker's parent process that holds the lease, watches the children, and keeps the clock from starving.
+"""The lease keeper: two threads in a worker's parent process. One holds the lease; one watches the children and keeps the clock from starving.
 
-every 0.2 s   children gone → their work put back; attempts far over time → child killed; claims hoarded behind a long activity → given back
-every 3 s     renew the lease (one statement, however many attempts run); lost → a new incarnation
-last tick over 2 s old → tick here
+lease   every 3 s     renew (one statement, however many attempts run); lost → a new incarnation
+watch   every 0.2 s   children gone → their work put back; attempts far over time → child killed; claims hoarded behind a long activity → given back
+                      last tick over 2 s old → tick here
+Two, because a sweep may be long and a broker may hang: neither may cost the lease.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -65,8 +66,9 @@ class Keeper:
         self.incarnation: UUID | None = None
         self._process = processes.this_process()
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         self._renew_at = 0.0
+        self._buried = self._tick_is_old = False
 
     @property
     def lease(self) -> float:
@@ -104,16 +106,18 @@ class Keeper:
         return incarnation
 
     def _bury_predecessor(self) -> None:
-        """A row of this name whose process is proven gone loses its lease now, and its work is put back at once."""
+        """A row of this name whose process is proven gone loses its lease now; the watch puts its work back at once."""
         found = workers.alive_named(self.offer.name, self.using)
         proven = found[0] if found and processes.is_gone(found[1], self._process) else None
         if sweeps.bury(self.using, proven):
-            sweeps.put_back_lost(self.using)
+            self._buried = True
 
     def start(self) -> None:
-        """Start the thread (after the pool has forked)."""
-        self._thread = threading.Thread(target=self._run, name="outlast-keeper", daemon=True)
-        self._thread.start()
+        """Start the threads (after the pool has forked)."""
+        for name, body in (("lease", self.renew_if_due), ("watch", self.look_around)):
+            thread = threading.Thread(target=self._run, args=(name, body), name=f"outlast-{name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def stopping(self) -> None:
         """The worker was asked to stop: turns hand their work back at the next step."""
@@ -122,8 +126,8 @@ class Keeper:
     def stop(self) -> None:
         """End the incarnation and put back whatever it still owns."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout=5)
+        for thread in self._threads:
+            thread.join(timeout=5)
         incarnation, self.incarnation = self.incarnation, None
         self.shared.set_stopping()
         self.shared.set_head(None, 0.0)
@@ -133,25 +137,25 @@ class Keeper:
                 sweeps.put_back_lost(self.using)
         connections[self.using].close()
 
-    def _run(self) -> None:
+    def _run(self, name: str, body: Callable[[], None]) -> None:
         failing = False
         while not self._stop.wait(WATCH_SECONDS):
             try:
-                self.watch()
-                self.renew_if_due()
+                body()
                 failing = False
             except Error as error:
                 if not failing:
-                    logger.error("the lease cannot be kept: %s; this worker stops owning work when it runs out", error)
+                    logger.error("%s: the database is away: %s; without it this worker owns work until its lease is over", name, error)
                 failing = True
                 connections[self.using].close()
             except NameTaken as error:
                 logger.error("%s", error)
             except Exception:
-                logger.exception("the lease keeper goes on after an unexpected error")
+                logger.exception("%s: goes on after an unexpected error", name)
+        connections[self.using].close()
 
     def renew_if_due(self) -> None:
-        """Renew, or begin anew when the lease is lost; tick if nobody did for a while."""
+        """Renew, or begin anew when the lease is lost."""
         if boottime() < self._renew_at:
             return
         self._renew_at = boottime() + float(conf.LEASE_RENEW_SECONDS)
@@ -167,7 +171,16 @@ class Keeper:
             self.register()
             return
         self.shared.set_head(self.incarnation, asked + self.lease)
-        if age > TICK_OLD_SECONDS:
+        self._tick_is_old = age > TICK_OLD_SECONDS
+
+    def look_around(self) -> None:
+        """Put back what a buried predecessor ran, look at the children, and tick if nobody did for a while."""
+        if self._buried:
+            sweeps.put_back_lost(self.using)
+            self._buried = False
+        self.watch()
+        if self._tick_is_old:
+            self._tick_is_old = False
             sweeps.run_tick(self.using, min_age=TICK_OLD_SECONDS)
 
     def watch(self) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from flows import (
     COMPLETE,
@@ -28,18 +26,19 @@ from flows import (
 )
 from flows.conf import conf
 from flows.core import definition as declared
-from flows.core.errors import Transient, classify
+from flows.core.errors import LostOwnership, Transient, classify
 from flows.core.protocol import AttemptOutcome, Status
 from flows.core.state import Completed, Failed
 from flows.models import Workflow
-from flows.services import control
+from flows.services import control, sweeps
 from flows.services.arrows import Ending
 from flows.services.attempt import Attempt
 from flows.services.owned import Owned, take
 from flows.services.proceed import Keeping, Progress, proceed
 from flows.services.start import Started
 from flows.store.claim import claim
-from flows.testing import LocalWorker
+from flows.store.sql import run
+from flows.testing import LocalWorker, movable_clock
 
 #: What each node (or "node.step") does, by name; everything else answers with its own name, visit and attempt.
 does: dict[str, Callable[[Attempt], Any]] = {}
@@ -248,8 +247,21 @@ def enter(owned: Owned, keeping: Keeping = STAY) -> Progress:
 
 def complete(owned: Owned, result: Any = None, keeping: Keeping = STAY) -> Progress:
     """The running attempt ended well: make true what comes next."""
-    text = json.dumps(result if result is not None else {"by": "hand"})
-    return proceed(owned, Completed(json.loads(text)), keeping, Ending(AttemptOutcome.SUCCEEDED, result=text))
+    good = ending(result if result is not None else {"by": "hand"})
+    return proceed(owned, Completed(json.loads(good.result or "null")), keeping, good)
+
+
+def ending(result: Any) -> Ending:
+    """A good end of an attempt, with its encoded result."""
+    return Ending(AttemptOutcome.SUCCEEDED, result=json.dumps(result))
+
+
+def try_complete(owned: Owned) -> Progress | None:
+    """As `complete`; None if the owner was told that it owns nothing."""
+    try:
+        return complete(owned)
+    except LostOwnership:
+        return None
 
 
 def fail(owned: Owned, error: Exception | None = None, keeping: Keeping = STAY) -> Progress:
@@ -276,30 +288,30 @@ def in_status(wanted: Status, worker: LocalWorker, key: str | None = None) -> St
         case Status.RUNNABLE:
             return Line.start({}, key=key)
         case Status.RUNNING:
-            run = Line.start({}, key=key)
+            started = Line.start({}, key=key)
             assert enter(take_one(worker)) is Progress.RUN
         case Status.WAITING:
-            run = Ask.start({"key": "x"}, key=key)
+            started = Ask.start({"key": "x"}, key=key)
             enter(take_one(worker))
         case Status.PAUSED:
-            run = Line.start({}, key=key)
-            control.pause(run)
+            started = Line.start({}, key=key)
+            control.pause(started)
         case Status.COMPLETE:
-            run = Line.start({}, key=key)
+            started = Line.start({}, key=key)
             worker.run()
         case Status.CANCELLED:
-            run = Line.start({}, key=key)
-            control.cancel(run)
+            started = Line.start({}, key=key)
+            control.cancel(started)
         case Status.SUPERSEDED:
-            run = Line.start({}, key=key)
-            control.supersede(run, goal="another")
+            started = Line.start({}, key=key)
+            control.supersede(started, goal="another")
         case Status.FAILED:
-            run = Line.start({}, key=key)
+            started = Line.start({}, key=key)
             fail_for_good(take_one(worker))
         case _:
             raise AssertionError(f"no arrow leads to {wanted} yet")
-    assert row(run).status == wanted
-    return run
+    assert row(started).status == wanted
+    return started
 
 
 def fail_for_good(owned: Owned) -> None:
@@ -319,9 +331,32 @@ def another_worker(name: str = "", **options: Any) -> LocalWorker:
     return LocalWorker(conf.DATABASE, name=name, **options)
 
 
-def stale(owned: Owned) -> UUID:
-    """The id of the workflow that a worker thinks it owns."""
-    return owned.row.id
+def lose(worker: LocalWorker) -> int:
+    """The worker's lease is over though its process goes on: it is buried, and its work is put back."""
+    run("expire", "UPDATE outlast_worker SET lease_until = 'epoch' WHERE id = %(id)s::uuid", {"id": worker.incarnation}, worker.using)
+    sweeps.bury(worker.using)
+    return sweeps.put_back_lost(worker.using)
 
 
-LONG = timedelta(days=400)
+def lose_and_complete(started: Any, worker: LocalWorker) -> None:
+    """The same, and another worker brings the workflow to its end."""
+    lose(worker)
+    another_worker().run()
+    assert row(started).status == Status.COMPLETE
+
+
+def drive(worker: LocalWorker, rounds: int = 20) -> None:
+    """Work, and let the clock's time pass, until nothing is due any more within minutes."""
+    with movable_clock() as clock:
+        for _ in range(rounds):
+            worker.run()
+            clock.move(minutes=2)
+            worker.tick()
+
+
+def reload_of(owned: Owned) -> Progress:
+    """The first decision of a turn that read its state after somebody asked for something."""
+    from flows.services.owned import reload
+
+    assert reload(owned)
+    return enter(owned)

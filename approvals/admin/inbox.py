@@ -90,7 +90,7 @@ class RequestAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("workflow"))
     def run(self, obj: Request) -> SafeString:
-        return rendering.inline(f"{obj.workflow.flow_name} {obj.workflow.key or obj.workflow_id}")
+        return rendering.inline(page.shortened(f"{obj.workflow.flow_name} {obj.workflow.key or obj.workflow_id}", 60))
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> tuple[QuerySet[Any], bool]:
         term = search_term.strip()

@@ -25,7 +25,12 @@ MAX_SUBJECT = 120
 def subject(request: Request) -> str:
     """What a request is about, in one short line: the goal, or the workflow's own name."""
     text = request.intent.goal or f"{request.workflow.flow_name} {request.workflow.key or ''}".strip()
-    return text if len(text) <= MAX_SUBJECT else f"{text[:MAX_SUBJECT]}…"
+    return shortened(text, MAX_SUBJECT)
+
+
+def shortened(text: str, most: int) -> str:
+    """The beginning of a text that is too long for a list."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def time_left(expires_at: datetime | None, now: datetime) -> SafeString | str:

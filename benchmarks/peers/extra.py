@@ -52,14 +52,15 @@ def watched(peer, seconds):
     time.sleep(seconds)
     dt = time.time() - t0
     memory = redis_info("memory")
-    keys = redis_info("keyspace")
+    keys, queued = redis_info("keyspace"), peer.queued()
     return dict(
         core_share=sum(cpu(v) - before[k] for k, v in groups.items()) / dt,
         core_share_by={k: (cpu(v) - before[k]) / dt for k, v in groups.items()},
         worker_mb=pss_mb(peer.pids()),
         redis_mb=int(memory["used_memory"]) / 2**20,
         redis_keys=sum(int(v.split(",")[0].split("=")[1]) for k, v in keys.items() if k.startswith("db")),
-        redis_queued=peer.queued(),
+        redis_queued=sum(queued.values()),
+        redis_queues=queued,
     )
 
 

@@ -34,7 +34,7 @@ class Outlast(Peer):
     name = "outlast"
     variants = ("prefork", "threads")
     packages = ("django", "celery", "kombu", "redis", "psycopg")
-    conc = 2
+    conc = 4
     redis_db = 3
     flows = None
 
@@ -82,7 +82,9 @@ class Outlast(Peer):
             import project.celery  # noqa: F401  the app that hints are published through
             from benchmarks.project.bench import flows
 
-            self.flows = {c.definition.name: c for c in (flows.Bench3, flows.BenchTick, flows.BenchSleep, flows.BenchSignal)}
+            self.flows = {
+                c.definition.name: c for c in (flows.Bench3, flows.BenchTick, flows.BenchSleep, flows.BenchSignal)
+            }
         from django.db import connections
 
         connections.close_all()
@@ -141,11 +143,13 @@ class Outlast(Peer):
         return rows[0][0] == "complete"
 
     def asleep_count(self):
-        return self.sql("select count(*) from outlast_workflow where status='waiting' and flow_name='bench-sleep'")[0][0]
+        return self.sql("select count(*) from outlast_workflow where status='waiting' and flow_name='bench-sleep'")[0][
+            0
+        ]
 
     def queued(self):
         r = self.redis()
-        return sum(r.llen(key) for key in r.keys("*") if r.type(key) == b"list")
+        return {key.decode(): r.llen(key) for key in r.keys("*") if r.type(key) == b"list"}
 
 
 if __name__ == "__main__":

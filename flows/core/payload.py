@@ -89,7 +89,9 @@ def check_name(value: object, producer: str) -> None:
         PayloadError: not text, empty or blank, longer than `MAX_NAME`, or not storable.
     """
     if not is_name(value):
-        raise PayloadError(producer, f"must be text of 1 to {MAX_NAME} characters, without NUL or lone surrogates, got {value!r:.80}")
+        raise PayloadError(
+            producer, f"must be text of 1 to {MAX_NAME} characters, without NUL or lone surrogates, got {value!r:.80}"
+        )
 
 
 def is_name(value: object) -> bool:

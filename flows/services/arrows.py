@@ -142,8 +142,9 @@ def pause_before_start(owned: Owned) -> Move:
 
 
 def put_back(owned: Owned) -> Move:
-    """The owner is gone: the workflow is ready again, its attempt ended as lost."""
-    arrow = _arrow(owned, Status.RUNNABLE, owned.row.node)
+    """The owner is gone: the workflow is ready again (or paused, if that was asked meanwhile), its attempt ended as lost."""
+    arrow = _arrow(owned, Status.PAUSED if owned.pause else Status.RUNNABLE, owned.row.node)
+    arrow.outcome = Outcome.WAITING if owned.pause else ""
     arrow.wake_seq, arrow.trigger, arrow.error_code = None, "lost", owned.row.error_code
     _end_activity(owned, arrow, Ending(AttemptOutcome.LOST, code="WORKER_LOST"), ActivityStatus.SCHEDULED)
     return arrow

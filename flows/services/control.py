@@ -15,7 +15,7 @@ from flows.core.definition import Flow
 from flows.core.errors import UnknownIntent, UnknownWorkflow
 from flows.core.protocol import LIVE, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
-from flows.models import Workflow
+from flows.models import Intent, Workflow
 from flows.services import identify
 from flows.services.start import Started, start
 from flows.store import leave as store
@@ -93,7 +93,8 @@ def supersede(
     key: str | None = None,
     using: str | None = None,
 ) -> Superseded:
-    """Give an intent a new goal: its version goes up and every live run of the old version ends as superseded.
+    """Give an intent a new goal: its version goes up and every live run of the old version ends as superseded. Twice is once:
+    the same goal again, with nothing to end but what the same call started by its key, changes nothing.
 
     Args:
         intent: the intent, or a workflow of it. flow, input, key: start a run for the new goal, in the same transaction.
@@ -104,12 +105,16 @@ def supersede(
     intent_id = identify.intent_id(intent)
     payload.check_text(goal, "the goal")
     with committing("supersede", alias):
-        if locks.intent(intent_id, alias) is None:
+        found = locks.intent(intent_id, alias)
+        if found is None:
             raise UnknownIntent(intent)
-        version = _next_version(intent_id, goal, IntentStatus.ACTIVE, "superseded", reason, by, alias)
-        if version is None:
-            return Superseded(Answer.TOO_LATE, intent_id, 0)
+        if found[1] != IntentStatus.ACTIVE:
+            return Superseded(Answer.TOO_LATE, intent_id, found[0])
         ids = store.lock_live_of_intent(intent_id, alias)
+        if _is_repeat(intent_id, found[0], goal, ids, flow, key, alias):
+            again = start(flow, input, key=key, intent=intent_id, by=by, using=alias) if flow is not None else None
+            return Superseded(Answer.ALREADY, intent_id, found[0], started=again)
+        version = _next_version(intent_id, goal, IntentStatus.ACTIVE, "superseded", reason, by, alias) or found[0]
         left = _leave(
             ids, Status.SUPERSEDED, Outcome.SUPERSEDED, "INTENT_SUPERSEDED", 1, "supersede", str(version), reason, alias,
             sorted(status.value for status in LIVE),
@@ -119,6 +124,19 @@ def supersede(
         if flow is not None:
             started = start(flow, input, key=key, intent=intent_id, by=by, using=alias)
     return Superseded(Answer.ACCEPTED, intent_id, version, tuple(row[0] for row in left), started)
+
+
+def _is_repeat(
+    intent_id: UUID, version: int, goal: str, live: Sequence[UUID], flow: type[Flow] | None, key: str | None, using: str
+) -> bool:
+    """Whether this supersede has been done: its goal is the current one, and what lives is the run that it started itself."""
+    if version == 1 or not Intent.objects.using(using).filter(pk=intent_id, goal=goal).exists():
+        return False
+    if flow is None:
+        return not live
+    own = Workflow.objects.using(using).filter(flow_name=flow.definition.name, key=key, intent_id=intent_id, intent_version=version)
+    ids = list(own.values_list("pk", flat=True)) if key is not None else []
+    return bool(ids) and set(live) <= set(ids)
 
 
 def cancel_intent(intent: Any, *, reason: str = "", by: Any = None, using: str | None = None) -> Superseded:

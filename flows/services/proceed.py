@@ -194,10 +194,11 @@ def _park(
         early = None
         if move.event_type:
             locks.channel(move.event_type, move.keys[0], owned.using)
-            early = None if owned.pause else events.early(move.event_type, move.keys[0], owned.using)
+            early = events.early(move.event_type, move.keys[0], owned.using)
         if early is not None:
-            arrow.status, arrow.outcome = "running", ""
             arrow.evidence = dumps({"id": early[1], "payload": loads(early[2])})
+            if not owned.pause:
+                arrow.status, arrow.outcome = "running", ""
         made = store.move(arrow, owned.using)
         if made is None:
             return None
@@ -206,7 +207,7 @@ def _park(
             events.consume(early[0], made.wait_id, owned.row.id, owned.using)
         if plane is not None:
             plane.opened(owned.using, _opening(owned, move, made, arrow.visit))
-    if early is None:
+    if early is None or owned.pause:
         return Progress.LEFT
     return _woken_at_once(owned, trigger, decided, move, keeping, made, arrow)
 

@@ -88,7 +88,8 @@ def put_back(ids: Iterable[UUID], using: str, *, proven_pid: int | None = None) 
             if move(arrows.put_back(owned), using) is None:
                 continue
             count += 1
-            after_commit(hints_for([(row_id, owned.row.queue, owned.row.flow_name, owned.row.node)]), using)
+            if not owned.pause:
+                after_commit(hints_for([(row_id, owned.row.queue, owned.row.flow_name, owned.row.node)]), using)
     return count
 
 

@@ -148,7 +148,10 @@ def _claimed(row: Sequence[Any]) -> Claimed:
 RELEASE = """
 WITH moved AS (
     UPDATE outlast_workflow w
-    SET status = 'runnable', version = w.version + 1, worker_id = NULL, worker_pid = NULL, updated_at = flows_now()
+    SET status = CASE WHEN w.pause_requested_at IS NULL THEN 'runnable' ELSE 'paused' END,
+        outcome = CASE WHEN w.pause_requested_at IS NULL THEN '' ELSE 'WAITING' END, pause_requested_at = NULL,
+        attempts = w.attempts - CASE WHEN w.active_seq IS NULL THEN 0 ELSE 1 END,
+        version = w.version + 1, worker_id = NULL, worker_pid = NULL, updated_at = flows_now()
     FROM unnest(%(ids)s::uuid[], %(versions)s::int[], %(touched)s::timestamptz[]) AS g(id, version, touched)
     WHERE w.id = g.id AND w.version = g.version AND (g.touched IS NULL OR w.updated_at = g.touched)
       AND w.status = 'running' AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
@@ -163,11 +166,11 @@ WITH moved AS (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
         policy_version, activity_seq, at
     )
-    SELECT m.id, m.version, 'running', 'runnable', m.node, m.node, '', m.epoch, 'release', %(worker)s, m.intent_version,
+    SELECT m.id, m.version, 'running', m.status, m.node, m.node, m.outcome, m.epoch, 'release', %(worker)s, m.intent_version,
         m.policy_version, m.active_seq, flows_now()
     FROM moved m
 )
-SELECT m.id, m.queue, m.flow_name, m.node FROM moved m LEFT JOIN activity a ON a.workflow_id = m.id
+SELECT m.id, m.queue, m.flow_name, m.node, m.status FROM moved m LEFT JOIN activity a ON a.workflow_id = m.id
 WHERE m.active_seq IS NULL OR a.workflow_id IS NOT NULL OR outlast_half_move('activity')
 """
 
@@ -175,7 +178,7 @@ WHERE m.active_seq IS NULL OR a.workflow_id IS NOT NULL OR outlast_half_move('ac
 def release(rows: Sequence[tuple[UUID, int, datetime | None]], worker: UUID, using: str) -> list[tuple[UUID, str, str, str]]:
     """Give back claimed workflows (id, version, last touched) whose activity code has not started; their attempt does not count.
 
-    With a time, only if nobody has begun to work on the row since.
+    With a time, only if nobody has begun to work on the row since. One that was asked to pause is paused; the others are returned, ready.
     """
     params = {
         "ids": [row[0] for row in rows],
@@ -183,7 +186,7 @@ def release(rows: Sequence[tuple[UUID, int, datetime | None]], worker: UUID, usi
         "touched": [row[2] for row in rows],
         "worker": str(worker),
     }
-    return [(row[0], row[1], row[2], row[3]) for row in run("release", RELEASE, params, using)]
+    return [(row[0], row[1], row[2], row[3]) for row in run("release", RELEASE, params, using) if row[4] == "runnable"]
 
 
 BEGIN = """

@@ -203,6 +203,8 @@ REST = """
 WITH moved AS (
     UPDATE outlast_workflow w
     SET status = CASE WHEN w.pause_requested_at IS NULL THEN 'waiting' ELSE 'paused' END, outcome = 'WAITING',
+        due_at = (SELECT min(t.due_at) FROM outlast_timer t
+                  WHERE t.workflow_id = w.id AND t.wait_id IS NOT NULL AND t.status = 'pending'),
         version = w.version + 1, worker_id = NULL, worker_pid = NULL, pause_requested_at = NULL, updated_at = flows_now()
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
       AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid AND w.wake_seq = %(wake_seq)s::int

@@ -1,15 +1,13 @@
 """How a guarded statement is run, and the one seam that numbers the commits.
 
-Statements go through a plain psycopg cursor on Django's own connection, so they take part in the caller's transaction and can be
-prepared on the server. Every write that commits passes `seam`, before and after: a test can stop the process at each of them.
+Statements go through Django's own connection, so they take part in the caller's transaction; they are prepared on the server unless a
+transaction pooler stands between. Every write that commits passes `seam`, before and after: a test can stop the process at each of them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import time
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -21,14 +19,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from flows.conf import conf
 from flows.core.errors import HalfMove
+from flows.store import prepared
 
 #: Called with ("before" | "after", name) at every commit and ("within", name) after every statement inside a transaction of ours;
 #: None in production.
 seam: Callable[[str, str], None] | None = None
 
 HALF_MOVE_STATE = "OL001"
-
-_connected: weakref.WeakKeyDictionary[psycopg.Connection[Any], float] = weakref.WeakKeyDictionary()
 
 _NAMED = re.compile(r"%\((\w+)\)s")
 
@@ -54,39 +51,29 @@ def _execute(connection: BaseDatabaseWrapper, statement: str, params: Mapping[st
     connection.ensure_connection()
     connection.validate_no_broken_transaction()
     raw: psycopg.Connection[Any] = connection.connection
-    if raw.prepare_threshold is None and may_prepare(connection):
-        raw.prepare_threshold = 2
+    text, names = _numbered(statement)
+    values = [params[name] for name in names]
     with connection.wrap_database_errors:
         try:
-            text, names = _numbered(statement, _plan_number(raw))
-            cursor = psycopg.RawCursor(raw).execute(text, [params[name] for name in names])
+            if may_prepare(connection):
+                return prepared.of(raw).execute(text, values)
+            cursor = psycopg.RawCursor(raw).execute(text, values, prepare=False)
+            return cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
             if error.sqlstate == HALF_MOVE_STATE:
                 raise HalfMove(str(error)) from error
             raise
-        return cursor.fetchall() if cursor.description else []
 
 
-@lru_cache(maxsize=1024)
-def _numbered(statement: str, plan: int) -> tuple[bytes, tuple[str, ...]]:
+@lru_cache(maxsize=256)
+def _numbered(statement: str) -> tuple[bytes, tuple[str, ...]]:
     """The statement with the server's own placeholders ($1, $2 …) and the names in their order; written once, not at every call."""
     names: dict[str, int] = {}
 
     def number(found: re.Match[str]) -> str:
         return f"${names.setdefault(found[1], len(names) + 1)}"
 
-    return f"{_NAMED.sub(number, statement)} -- plan {plan}".encode(), tuple(names)
-
-
-def _plan_number(raw: psycopg.Connection[Any]) -> int:
-    """Which plan of a prepared statement this connection uses: a new one after 1, 2, 4, 8 … seconds of its life.
-
-    A plan that was made while the tables were empty reads them from end to end, and a session keeps it until the next ANALYZE.
-    """
-    since = _connected.get(raw)
-    if since is None:
-        since = _connected[raw] = time.monotonic()
-    return int(time.monotonic() - since + 1).bit_length()
+    return _NAMED.sub(number, statement).encode(), tuple(names)
 
 
 def may_prepare(connection: BaseDatabaseWrapper) -> bool:

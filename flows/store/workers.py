@@ -59,7 +59,10 @@ RETURNING (SELECT extract(epoch FROM statement_timestamp() - ticked_at)::float8 
 def renew(worker: UUID, lease: float, using: str) -> float | None:
     """Extend the lease; the age of the last clock tick in seconds, or None: the lease is lost, register anew."""
     rows = run("renew lease", RENEW, {"id": worker, "lease": lease}, using)
-    return (rows[0][0] if rows[0][0] is not None else float("inf")) if rows else None
+    if not rows:
+        return None
+    age = rows[0][0]
+    return float("inf") if age is None or age < 0 else float(age)
 
 
 STOP = """

@@ -14,6 +14,7 @@ import pytest
 from django.apps import apps
 from django.core import checks as django_checks
 from django.core.checks.registry import registry as django_registry
+from django.db import OperationalError
 
 from flows import COMPLETE, FAILED, Activity, End, Flow, checks, registry
 from flows.conf import DEFAULTS
@@ -212,6 +213,14 @@ class Cursor:
 def test_a_clock_that_can_be_moved_is_a_warning(monkeypatch: pytest.MonkeyPatch, row: Any, found: list[str]) -> None:
     monkeypatch.setattr(checks, "connections", other_database(vendor="postgresql", cursor=lambda: Cursor(row)))
     assert ids(checks.check_clock(databases=["default"])) == found
+
+
+def test_a_database_that_is_away_is_a_warning_and_not_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(checks, "connections", other_database(vendor="postgresql", cursor=away))
+    assert ids(checks.check_clock(databases=["default"])) == ["W104"]
 
 
 @pytest.mark.parametrize("databases", [None, [], ["other"]])
