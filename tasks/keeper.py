@@ -1,8 +1,8 @@
 """The lease keeper: two threads in a worker's parent process. One holds the lease; one watches the children and keeps the clock from starving.
 
 lease   every 3 s     renew (one statement, however many attempts run); lost → a new incarnation
-watch   every 0.2 s   children gone → their work put back; attempts far over time → child killed; claims hoarded behind a long activity → given back
-                      last tick over 2 s old → tick here
+watch   every 0.2 s   children gone → their work put back; attempts far over time → child killed;
+                      claims hoarded behind a long activity → given back; last tick over 2 s old → tick here
 Two, because a sweep may be long and a broker may hang: neither may cost the lease.
 """
 
@@ -145,7 +145,7 @@ class Keeper:
                 failing = False
             except Error as error:
                 if not failing:
-                    logger.error("%s: the database is away: %s; without it this worker owns work until its lease is over", name, error)
+                    logger.error("%s: the database is away (%s); this worker owns work until its lease is over", name, error)
                 failing = True
                 connections[self.using].close()
             except NameTaken as error:
@@ -176,8 +176,8 @@ class Keeper:
     def look_around(self) -> None:
         """Put back what a buried predecessor ran, look at the children, and tick if nobody did for a while."""
         if self._buried:
-            sweeps.put_back_lost(self.using)
             self._buried = False
+            sweeps.put_back_lost(self.using)
         self.watch()
         if self._tick_is_old:
             self._tick_is_old = False

@@ -256,7 +256,7 @@ def test_only_answers_on_offer_have_a_button(world: World) -> None:
     request = world.ask(flow=AskYesOrNo)
     shown = page(client_of("rita"), request)
     assert 'value="changes"' not in shown
-    assert "The request stays open until somebody answers" in shown
+    assert "Nothing is approved. The workflow goes on at its step “stopped”." in shown
 
 
 # ---------------------------------------------------------------------- text that a model made

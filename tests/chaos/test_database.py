@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.chaosapp.flows import Held, Load
+from tests.support.chaosapp.flows import Held, Load, Three
 from tests.support.processes import Site
 
 COUNT = 30
@@ -56,6 +56,25 @@ def test_a_step_outlives_a_restart_of_the_database(site: Site, supervised: Calla
     site.wait("the end of the workflows", supervised)
     assert [site.attempts(run, "two") for run in runs] == [["succeeded"]] * 2
     site.assert_sound(2)
+
+
+@pytest.mark.req("T1", "A7")
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_what_a_neighbour_runs_is_left_alone(site: Site, pool: str) -> None:
+    """One slot of a worker meets the absence of the database and settles its own doubts; the other slot never notices."""
+    site.worker(WORKER_OPTIONS=f"-P {pool}")
+    first, second = site.start(Held, key="first"), site.start(Held, key="second")
+    site.wait("the steps", lambda: len(site.called("two/1")) == 2)
+    site.servers.stop("postgres")
+    site.let_go("first")
+    site.wait_ended("two/1", 1)
+    site.servers.start("postgres")
+    more = site.start(Three)
+    site.wait_complete(first, more)
+    site.let_go("second")
+    site.wait_complete(second)
+    assert [site.attempts(run, "two") for run in (first, second)] == [["succeeded"]] * 2
+    site.assert_sound(3)
 
 
 @pytest.mark.req("T1")

@@ -19,7 +19,9 @@ def test_the_timeout_interrupts(site: Site, measured: Callable[[str, float], Non
     site.wait("the step", lambda: site.called("step/1"))
     measured("from the start of an attempt of 1 s that hangs to the end", site.wait_complete(began, seconds=15))
     assert site.attempts(began, "step") == ["failed", "succeeded"]
-    assert site.rows("SELECT error_code FROM outlast_attempt WHERE workflow_id = %s AND number = 1", began) == [("ACTIVITY_TIMEOUT",)]
+    assert site.rows("SELECT error_code FROM outlast_attempt WHERE workflow_id = %s AND number = 1", began) == [
+        ("ACTIVITY_TIMEOUT",)
+    ]
     calls = site.called("step/1")
     assert os.path.exists(f"/proc/{calls[0]['pid']}")  # noqa: PTH110 - it was interrupted, not killed
     assert "is killed" not in worker.output()

@@ -60,7 +60,9 @@ def test_a_deploy_under_load(site: Site) -> None:
         following = site.worker(f"new{number}")
         assert worker.stop() == 0
         worker = following
-        site.wait("work by the new one", lambda before=before: len(site.called("one/1")) > before or len(site.called("one/1")) == 20)
+        site.wait(
+            "work by the new one", lambda before=before: len(site.called("one/1")) > before or len(site.called("one/1")) == 20
+        )
     site.answer_load(20)
     site.wait_complete(*runs)
     assert not site.rows("SELECT * FROM outlast_attempt WHERE outcome IN ('lost', 'timed_out')")

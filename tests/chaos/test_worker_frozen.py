@@ -41,7 +41,9 @@ def test_the_old_owner_comes_back_too_late(make_site: Callable[..., Site]) -> No
     assert site.rows("SELECT result->>'number' FROM outlast_activity WHERE workflow_id = %s AND node = 'two'", run) == [("2",)]
     site.assert_sound(1)
     # It goes on as a new incarnation.
-    site.wait("a new incarnation", lambda: [status for name, status in site.workers() if name.startswith("frozen")] == ["dead", "alive"])
+    site.wait(
+        "a new incarnation", lambda: [status for name, status in site.workers() if name.startswith("frozen")] == ["dead", "alive"]
+    )
 
 
 @pytest.mark.req("A7")
@@ -50,7 +52,9 @@ def test_frozen_for_less_than_its_lease_keeps_its_work(site: Site) -> None:
     site.worker("other")
     run = site.start(Held)
     site.wait("the step", lambda: site.called("two/1"))
-    pids = family(worker.pid) if site.called("two/1")[0]["pid"] in family(worker.pid) else family(site.procs.processes["other"].pid)
+    pids = (
+        family(worker.pid) if site.called("two/1")[0]["pid"] in family(worker.pid) else family(site.procs.processes["other"].pid)
+    )
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     ticks = site.rows("SELECT ticked_at FROM outlast_tick")

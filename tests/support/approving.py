@@ -59,10 +59,17 @@ class PublishNews(Flow):
 
 
 class AskYesOrNo(Flow):
-    """No changes can be asked for; the accountable user may answer; the request has no end of its own."""
+    """No changes can be asked for; the accountable user may answer; silence is a no."""
 
     propose = Decision(propose, choices={"release": "ask"})
-    ask = Approval(candidate="propose", role=ROLE, approved="done", denied="stopped", self_approval=True)
+    ask = Approval(
+        candidate="propose",
+        role=ROLE,
+        expires=Deadline(days=7, then="stopped"),
+        approved="done",
+        denied="stopped",
+        self_approval=True,
+    )
     done = End(COMPLETE)
     stopped = End(FAILED)
 

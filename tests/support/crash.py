@@ -1,9 +1,9 @@
 """Ends a process at a numbered point: before and after each commit, and after each statement inside a transaction.
 
-    CHAOS_CRASH=record:FILE          the points are written to FILE, one a line
-    CHAOS_CRASH=at:NUMBER:FILE       the same, and SIGKILL at the point of that number (from 0)
-    CHAOS_CRASH=once:FOLDER:WHO      SIGKILL at every kind of point, each the first time that any process of the run meets it;
-                                     FOLDER holds what was met, WHO is child (the process itself) or worker (its parent too)
+CHAOS_CRASH=record:FILE          the points are written to FILE, one a line
+CHAOS_CRASH=at:NUMBER:FILE       the same, and SIGKILL at the point of that number (from 0)
+CHAOS_CRASH=once:FOLDER:WHO      SIGKILL at every kind of point, each the first time that any process of the run meets it;
+                                 FOLDER holds what was met, WHO is child (the process itself) or worker (its parent too)
 """
 
 from __future__ import annotations

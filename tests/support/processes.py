@@ -1,10 +1,10 @@
 """One test's world: an empty database on servers of our own, a folder, and real processes of the Procfile.
 
-    with Site(servers, folder, lease={...}) as site:
-        worker = site.worker()
-        run = site.start(Held)
-        site.wait("the step", lambda: site.called("two/1"))
-        worker.kill()
+with Site(servers, folder, lease={...}) as site:
+    worker = site.worker()
+    run = site.start(Held)
+    site.wait("the step", lambda: site.called("two/1"))
+    worker.kill()
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ class Site:
     def world(self) -> Path:
         return self.folder / "world"
 
-    def let_go(self) -> None:
-        """What is held by `held` goes on."""
-        (self.world / "go").touch()
+    def let_go(self, key: str = "") -> None:
+        """What is held by `held` goes on: all, or the workflow of that key."""
+        (self.world / (f"go-{key}" if key else "go")).touch()
 
     def called(self, operation: str) -> list[dict[str, Any]]:
         """The calls of that node/visit, over all workflows."""

@@ -235,7 +235,7 @@ def test_a_newer_question_invalidates_the_older(world: World) -> None:
 
 def test_an_answer_that_is_not_on_offer_is_refused(world: World) -> None:
     request = world.ask(flow=AskYesOrNo)
-    assert (request.answers, request.expires_at, request.on_expiry) == (["approved", "denied"], None, "")
+    assert (request.answers, request.on_expiry) == (["approved", "denied"], "node:stopped")
     sentence = "This flow has no way on for “changes”. It takes: approved, denied."
     refuse(world, request, "ANSWER_NOT_OFFERED", sentence, verdict="changes", comment="x")
 

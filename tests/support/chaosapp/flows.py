@@ -45,7 +45,9 @@ class Everything(Flow):
 
     first = Activity(touch, then="choice")
     choice = Decision(choose, choices={"go": "fork", "stop": "refused"})
-    fork = Branch(lambda state: "nap" if state.results["choice"]["choice"] == "go" else "end", choices={"nap": "nap", "end": "refused"})
+    fork = Branch(
+        lambda state: "nap" if state.results["choice"]["choice"] == "go" else "end", choices={"nap": "nap", "end": "refused"}
+    )
     nap = Sleep(minutes(5), then="early")
     early = Wait("chaos.early", key=key_of, deadline=Deadline(days=1, then=ESCALATE), then="late")
     late = Wait("chaos.late", key=key_of, deadline=Deadline(days=1, then=ESCALATE), then="again")
