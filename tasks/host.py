@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from uuid import UUID
 from flows.conf import conf
 from flows.core.errors import ActivityTimeout
 from tasks import linger
-from tasks.shared import DOUBTFUL, Shared, boottime
+from tasks.shared import DOUBTFUL, Shared, boottime, own_number
 
 #: A turn that takes longer than this on average is claimed one at a time.
 QUICK_SECONDS = 0.05
@@ -36,7 +35,7 @@ class WorkerHost:
         self._current: tuple[UUID | None, int] = (None, 0)
         self._lingers = lingers
         self._doubtful = False
-        self.pid = os.getpid()
+        self.pid = own_number()
         self.flows = [name for name, _ in definitions]
         self.versions = [version for _, version in definitions]
         self.placements = list(placements)
@@ -59,13 +58,15 @@ class WorkerHost:
 
     def holding(self, workflow: UUID | None, unstarted: int) -> None:
         self._current = (workflow, unstarted)
-        if unstarted or workflow is None:
+        if workflow is None:
+            self._write_idle()
+        elif unstarted:
             self._write(0.0, 0.0)
 
     def doubt(self, *, doubtful: bool) -> None:
         self._doubtful = doubtful
-        self._current = (None, DOUBTFUL if doubtful else 0)
-        self._write(boottime() if doubtful else 0.0, 0.0)
+        if self._current[0] is None:
+            self._write_idle()
 
     def doubtful(self) -> bool:
         return self._doubtful
@@ -101,6 +102,13 @@ class WorkerHost:
     def _write(self, started: float, deadline: float) -> None:
         workflow, unstarted = self._current
         self._shared.write(self._slot, started, deadline, unstarted, workflow)
+
+    def _write_idle(self) -> None:
+        """A doubt is the parent's business only while this process works on nothing: then whatever it owns, it has left behind."""
+        if self._doubtful:
+            self._shared.write(self._slot, boottime(), 0.0, DOUBTFUL)
+        else:
+            self._shared.write(self._slot)
 
 
 def _interrupt(_signum: int, _frame: FrameType | None) -> None:

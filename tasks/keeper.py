@@ -184,14 +184,12 @@ class Keeper:
             sweeps.run_tick(self.using, min_age=TICK_OLD_SECONDS)
 
     def watch(self) -> None:
-        """Look at the children's slots: local, no statement unless something is wrong."""
-        if not self.forked:
-            return
+        """Look at the children's slots: local, no statement unless something is wrong. A thread can neither die alone nor be killed."""
         now = boottime()
         for slot in self.shared.slots():
-            if not processes.exists(slot.pid):
+            if self.forked and not processes.exists(slot.pid):
                 self._child_gone(slot)
-            elif slot.deadline and now > slot.deadline + KILL_GRACE_SECONDS:
+            elif self.forked and slot.deadline and now > slot.deadline + KILL_GRACE_SECONDS:
                 logger.error("child %s did not stop at its timeout; it is killed", slot.pid)
                 self._kill(slot)
             elif slot.unstarted == DOUBTFUL:

@@ -4,7 +4,7 @@ The parent makes it before it forks. It writes the head; each child writes only 
 goes on while the machine sleeps, so a lease that ran out is seen as run out.
 
     head   sequence (uint32: odd while the head is being written) · incarnation (16 bytes) · lease until (double); apart: stopping (byte)
-    slot   pid (int32) · activity started (double) · deadline (double) · claimed, not started (int32) · workflow (16 bytes)
+    slot   number (int32, see `own_number`) · activity started (double) · deadline (double) · claimed, not started (int32) · workflow (16 bytes)
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import mmap
 import multiprocessing
 import os
 import struct
+import threading
 import time
 import uuid
 from dataclasses import dataclass
@@ -33,9 +34,16 @@ def boottime() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
+def own_number() -> int:
+    """Who runs a turn within its worker: the process's number, or under threads the thread's (Linux numbers both together)."""
+    if threading.current_thread() is threading.main_thread():
+        return os.getpid()
+    return threading.get_native_id() & 0x7FFFFFFF
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What one process of the worker is doing. `deadline` 0: no attempt runs."""
+    """What one process (or thread) of the worker is doing. `deadline` 0: no attempt runs."""
 
     index: int
     pid: int
@@ -98,7 +106,7 @@ class Shared:
     ) -> None:
         """A child: what it is doing now."""
         raw = workflow.bytes if workflow else _NOBODY
-        _SLOT.pack_into(self._page, _FIRST + index * _SLOT.size, os.getpid(), started, deadline, unstarted, raw)
+        _SLOT.pack_into(self._page, _FIRST + index * _SLOT.size, own_number(), started, deadline, unstarted, raw)
 
     def free(self, index: int) -> None:
         """The slot's process is gone."""

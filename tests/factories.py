@@ -30,15 +30,17 @@ from flows.core.errors import LostOwnership, Transient, classify
 from flows.core.protocol import AttemptOutcome, Status
 from flows.core.state import Completed, Failed
 from flows.models import Workflow
+from flows.services import attempt as attempts
 from flows.services import control, sweeps
 from flows.services.arrows import Ending
 from flows.services.attempt import Attempt
 from flows.services.owned import Owned, take
 from flows.services.proceed import Keeping, Progress, proceed
 from flows.services.start import Started
+from flows.store import sql
 from flows.store.claim import claim
 from flows.store.sql import run
-from flows.testing import LocalWorker, movable_clock
+from flows.testing import Clock, LocalWorker
 
 #: What each node (or "node.step") does, by name; everything else answers with its own name, visit and attempt.
 does: dict[str, Callable[[Attempt], Any]] = {}
@@ -333,7 +335,12 @@ def another_worker(name: str = "", **options: Any) -> LocalWorker:
 
 def lose(worker: LocalWorker) -> int:
     """The worker's lease is over though its process goes on: it is buried, and its work is put back."""
-    run("expire", "UPDATE outlast_worker SET lease_until = 'epoch' WHERE id = %(id)s::uuid", {"id": worker.incarnation}, worker.using)
+    run(
+        "expire",
+        "UPDATE outlast_worker SET lease_until = 'epoch' WHERE id = %(id)s::uuid",
+        {"id": worker.incarnation},
+        worker.using,
+    )
     sweeps.bury(worker.using)
     return sweeps.put_back_lost(worker.using)
 
@@ -345,13 +352,12 @@ def lose_and_complete(started: Any, worker: LocalWorker) -> None:
     assert row(started).status == Status.COMPLETE
 
 
-def drive(worker: LocalWorker, rounds: int = 20) -> None:
-    """Work, and let the clock's time pass, until nothing is due any more within minutes."""
-    with movable_clock() as clock:
-        for _ in range(rounds):
-            worker.run()
-            clock.move(minutes=2)
-            worker.tick()
+def drive(worker: LocalWorker, clock: Clock, rounds: int = 6) -> None:
+    """Work, and let minutes pass, so often."""
+    for _ in range(rounds):
+        worker.run()
+        clock.move(minutes=2)
+        worker.tick()
 
 
 def reload_of(owned: Owned) -> Progress:
@@ -360,3 +366,32 @@ def reload_of(owned: Owned) -> Progress:
 
     assert reload(owned)
     return enter(owned)
+
+
+def run_alone(owned: Owned, worker: LocalWorker) -> None:
+    """Run the open activity of a claimed workflow, and let go after it."""
+    progress = enter(owned, LET_GO)
+    if progress is Progress.RUN:
+        trigger, ended = attempts.run(owned, worker, taken_over=False)
+        proceed(owned, trigger, LET_GO, ended)
+
+
+class Died(BaseException):
+    """The process ends here, as far as the test is concerned."""
+
+
+def dying_after(owned: Owned, commit: str) -> bool:
+    """The first decision of a turn, cut off right after the commit of that name; whether it came so far."""
+
+    def die(when: str, name: str) -> None:
+        if (when, name) == ("after", commit):
+            raise Died
+
+    sql.seam = die
+    try:
+        enter(owned)
+    except Died:
+        return True
+    finally:
+        sql.seam = None
+    return False

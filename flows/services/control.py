@@ -134,7 +134,9 @@ def _is_repeat(
         return False
     if flow is None:
         return not live
-    own = Workflow.objects.using(using).filter(flow_name=flow.definition.name, key=key, intent_id=intent_id, intent_version=version)
+    own = Workflow.objects.using(using).filter(
+        flow_name=flow.definition.name, key=key, intent_id=intent_id, intent_version=version
+    )
     ids = list(own.values_list("pk", flat=True)) if key is not None else []
     return bool(ids) and set(live) <= set(ids)
 

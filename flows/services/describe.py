@@ -10,7 +10,7 @@ from uuid import UUID
 
 from flows import registry
 from flows.core import fold, payload
-from flows.core.protocol import MOVES, TERMINAL, WAIT_KINDS, Status, WaitStatus
+from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Status, WaitStatus
 from flows.models import Attempt, Transition, Wait, Workflow
 from flows.services import identify
 from flows.services.identify import get
@@ -155,9 +155,9 @@ def _decision_needed(row: Workflow, waits: list[WaitView]) -> str:
         return "none: the workflow has ended"
     if row.status == Status.PAUSED:
         return "a person resumes it (flows.resume) or cancels it"
+    if row.outcome in SUSPENDED:
+        return f"a person looks at {row.error_code}, then resumes or cancels"
     for wait in waits:
         if wait.kind == "approval":
             return f"an answer to the approval request at {wait.node}"
-        if wait.kind == "human":
-            return f"a person looks at {row.error_code}, then resumes or cancels"
     return "none: it goes on by itself"

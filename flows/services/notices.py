@@ -1,11 +1,16 @@
-"""Notices to accountable users: a workflow ended badly or needs a person. The safe code only; sent at least once, given up after a while."""
+"""Notices to accountable users: a workflow ended badly or needs a person. The safe code only; sent at least once, given up after days."""
 
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
+from functools import reduce
+from operator import or_
+from typing import Any
+from uuid import UUID
 
 from django.core.mail import send_mail
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
 from flows.conf import conf
@@ -15,7 +20,15 @@ from flows.store.sql import committing
 
 logger = logging.getLogger("outlast.notices")
 
-MAX_TRIES = 5
+#: Tries come 0 s, 3 s, 15 s, 1 min, 4 min, 17 min, 68 min, 4.5 h, 18 h and 3 days after the notice came to be owed.
+MAX_TRIES = 10
+
+
+def owe(workflow_id: UUID, user_id: Any, outcome: str, code: str, using: str) -> None:
+    """Owe a notice, in the transaction of what it tells of. (Arrows out of running write theirs themselves.)"""
+    Notice.objects.using(using).create(
+        workflow_id=workflow_id, user_id=user_id, outcome=outcome, code=code, created_at=now(using), tries=0
+    )
 
 
 def send_owed(using: str, limit: int = 50) -> int:
@@ -39,9 +52,17 @@ def _claim(using: str, limit: int) -> list[int]:
     """Count a try on notices that nobody else is sending; committed before anything is sent."""
     with committing("claim notices", using):
         owed = Notice.objects.using(using).select_for_update(skip_locked=True)
-        ids = list(owed.filter(sent_at=None, gave_up_at=None).order_by("created_at").values_list("pk", flat=True)[:limit])
+        ids = list(
+            owed.filter(_is_due(using), sent_at=None, gave_up_at=None).order_by("created_at").values_list("pk", flat=True)[:limit]
+        )
         Notice.objects.using(using).filter(pk__in=ids).update(tries=F("tries") + 1)
     return ids
+
+
+def _is_due(using: str) -> Q:
+    """Whose next try has come: a mail server may be away for hours."""
+    moment = now(using)
+    return reduce(or_, (Q(tries=done, created_at__lte=moment - timedelta(seconds=4**done - 1)) for done in range(MAX_TRIES)))
 
 
 def _send(notice: Notice) -> None:

@@ -25,15 +25,15 @@ from flows.core.decide import Decided, decide
 from flows.core.errors import LostOwnership
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
-from flows.core.protocol import Status
+from flows.core.protocol import Outcome, Status
 from flows.core.state import ActivityState, Completed, Failed, State, Trigger, WaitState, Woken
 from flows.dispatch import after_commit, hints_for, look_soon
-from flows.services import arrows, control
+from flows.services import arrows, control, notices
 from flows.services.arrows import Ending
 from flows.services.clock import now
 from flows.services.owned import Owned, evidence_of, reload
 from flows.store import advance as hot
-from flows.store import events, locks
+from flows.store import attempts, events, locks
 from flows.store import move as store
 from flows.store.sql import committing, dumps, loads
 
@@ -101,8 +101,7 @@ def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, 
             rested = store.rest(row.id, row.version, row.epoch, owned.worker, row.wake_seq, owned.using)
             return Progress.LEFT if rested else None
         case moves.CancelSelf(code=code):
-            control.cancel(owned.row.id, reason=code, using=owned.using)
-            return Progress.LEFT
+            return _cancel(owned, code, ending)
         case moves.Open() as move:
             return _open(owned, trigger, decided, move, keeping, ending)
         case moves.Park() as move:
@@ -140,6 +139,23 @@ def _complete(owned: Owned, move: moves.Finish, ending: Ending | None) -> Progre
     assert ending is not None
     result = arrows.encoded_result(owned, move)
     return Progress.LEFT if hot.complete(_done(owned, move.node, ending, move.via), result, owned.using) else None
+
+
+def _cancel(owned: Owned, code: str, ending: Ending | None) -> Progress | None:
+    """Cancel as a deadline says, unless something arrived or somebody else moved it; the result that came meanwhile is evidence.
+
+    Nobody asked for it, so the accountable user is told.
+    """
+    row, activity = owned.row, owned.state.activity
+    with committing("cancel", owned.using):
+        if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
+            return None
+        control.cancel(row.id, reason=code, using=owned.using)
+        if activity is not None and ending is not None and ending.result is not None:
+            attempts.keep_late(row.id, activity.seq, activity.number, ending.result, owned.using)
+        if row.user_id is not None:
+            notices.owe(row.id, row.user_id, Outcome.CANCELLED, code, owned.using)
+    return Progress.LEFT
 
 
 def _run(owned: Owned) -> Progress | None:

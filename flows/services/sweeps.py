@@ -75,15 +75,18 @@ def bury(using: str, proven: UUID | None = None) -> list[UUID]:
     return [worker for worker, _ in buried]
 
 
-def put_back(ids: Iterable[UUID], using: str, *, proven_pid: int | None = None) -> int:
-    """Make lost workflows ready again. Each is locked first and looked at anew, so an owner that is alive after all keeps its work."""
+def put_back(ids: Iterable[UUID], using: str, *, proven: tuple[UUID, int] | None = None) -> int:
+    """Make lost workflows ready again. Each is locked first and looked at anew, so an owner that is alive after all keeps its work.
+
+    `proven`: the worker and the child of it that is known to be gone.
+    """
     count = 0
     for row_id in ids:
         with committing("put back", using):
             if not locks.free_workflows([row_id], using):
                 continue
             owned = _in_place_of_owner(row_id, using)
-            if owned is None or not (owned.pid == proven_pid or recover.owner_gone(row_id, using)):
+            if owned is None or not ((owned.worker, owned.pid) == proven or recover.owner_gone(row_id, using)):
                 continue
             if move(arrows.put_back(owned), using) is None:
                 continue
@@ -95,7 +98,7 @@ def put_back(ids: Iterable[UUID], using: str, *, proven_pid: int | None = None) 
 
 def put_back_children(worker: UUID, pids: Sequence[int], using: str) -> int:
     """Put back what ran in child processes that are gone; their parent says so."""
-    return sum(put_back(recover.of_children(worker, [pid], using), using, proven_pid=pid) for pid in pids)
+    return sum(put_back(recover.of_children(worker, [pid], using), using, proven=(worker, pid)) for pid in pids)
 
 
 def put_back_lost(using: str) -> int:

@@ -172,15 +172,20 @@ def _insist(host: Host, owned: Owned, trigger: Trigger, keeping: Keeping, ending
 
     A commit whose answer was lost may have happened; then the guard is lost and the doubt is settled by putting the row back.
     """
+    doubtful = host.doubtful()
     while True:
         try:
-            return proceed(owned, trigger, keeping, ending)
+            progress = proceed(owned, trigger, keeping, ending)
         except (OperationalError, InterfaceError):
             host.doubt(doubtful=True)
             connections[owned.using].close()
             if not host.owns() or connections[owned.using].in_atomic_block:
                 raise
             time.sleep(RECONNECT_SECONDS)
+        else:
+            if progress is not Progress.LOST and not doubtful and host.doubtful():
+                host.doubt(doubtful=False)
+            return progress
 
 
 def _settle_doubt(host: Host, worker: UUID, using: str) -> None:

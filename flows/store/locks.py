@@ -49,6 +49,18 @@ def workflows(ids: Sequence[Any], using: str) -> list[UUID]:
     return [row[0] for row in run("lock workflows", WORKFLOWS, {"ids": list(ids)}, using)]
 
 
+AS_SEEN = """
+SELECT id FROM outlast_workflow
+WHERE id = %(id)s::uuid AND version = %(version)s::int AND wake_seq = %(wake_seq)s::int FOR UPDATE
+"""
+
+
+def workflow_as_seen(workflow_id: UUID, version: int, wake_seq: int, using: str) -> bool:
+    """Lock a workflow if nobody has moved or told it anything since it was read."""
+    params = {"id": workflow_id, "version": version, "wake_seq": wake_seq}
+    return bool(run("lock workflow as seen", AS_SEEN, params, using))
+
+
 WORKFLOWS_FREE = "SELECT id FROM outlast_workflow WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED"
 
 

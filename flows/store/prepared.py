@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 
 _UNKNOWN_STATEMENT = "26000"
 
@@ -73,7 +73,10 @@ class Prepared:
 
     def _checked(self, result: Any) -> None:
         if result.status in (ExecStatus.FATAL_ERROR, ExecStatus.BAD_RESPONSE):
-            raise error_from_result(result, encoding=self._raw.info.encoding)
+            error = error_from_result(result, encoding=self._raw.info.encoding)
+            if self._pgconn.status == ConnStatus.BAD:  # no code comes from a server that is gone; a cursor says operational
+                raise psycopg.OperationalError(str(error)) from None
+            raise error
 
 
 def _make_row(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -56,8 +56,8 @@ def test_an_idle_system_is_idle(site: Site, measured: Callable[[str, float], Non
     with log.open(errors="replace") as file:
         file.seek(offset)
         statements = [found[1] for line in file if (found := re.search(r"(?:statement|execute [^:]*): (.*)", line))]
-    for text, count in Counter(text[:100] for text in statements).most_common(12):
-        print(f"{count / spent:6.2f}/s  {text}")
+    for text, count in Counter(text[:70] for text in statements).most_common(8):
+        measured(f"statements per second of {text.strip() or 'an arrow'}", count / spent)
     for name, seconds in used.items():
         measured(f"idle CPU of {name} in % of a core", 100 * seconds / spent)
     measured("idle CPU in all in % of a core", 100 * sum(used.values()) / spent)

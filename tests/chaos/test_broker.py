@@ -64,7 +64,7 @@ def test_the_broker_goes_away_and_comes_back(site: Site, how: str) -> None:
     else:
         site.servers.stop("redis")
     more = [site.start(Three, key=f"meanwhile-{number}") for number in range(3)]  # a start does not need the broker
-    site.servers.start("redis")
+    site.start_server("redis")
     site.wait_complete(*runs, *more)
     assert worker.is_alive()
     assert beat.is_alive()

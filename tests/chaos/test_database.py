@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.chaosapp.flows import Held, Load, Three
+from tests.support.chaosapp.flows import Held, HeldTwice, Load, Three
 from tests.support.processes import Site
 
 COUNT = 30
@@ -41,7 +41,7 @@ def test_the_database_restarts_under_load(site: Site, supervised: Callable[[], A
             site.servers.kill("postgres")
         else:
             site.servers.stop("postgres")
-        site.servers.start("postgres")
+        site.start_server("postgres")
     site.wait("the end of the workflows", supervised, seconds=90)
     site.assert_sound(COUNT)
 
@@ -51,11 +51,32 @@ def test_a_step_outlives_a_restart_of_the_database(site: Site, supervised: Calla
     """The activity needs no database while it runs, so it runs on, and its result is committed when the database is back."""
     runs = [site.start(Held) for _ in range(2)]
     site.wait("the steps", lambda: len(site.called("two/1")) == 2)
-    site.servers.restart("postgres")
+    site.servers.stop("postgres")
+    site.start_server("postgres")
     site.let_go()
     site.wait("the end of the workflows", supervised)
     assert [site.attempts(run, "two") for run in runs] == [["succeeded"]] * 2
     site.assert_sound(2)
+
+
+@pytest.mark.req("T1", "A7")
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_the_step_after_an_absence_is_left_alone_too(site: Site, pool: str) -> None:
+    """The result of the first step was committed at the second try; the worker's parent has no reason to doubt the second step."""
+    site.worker(WORKER_OPTIONS=f"-P {pool}")
+    run = site.start(HeldTwice)
+    site.wait("the first step", lambda: site.called("one/1"))
+    site.servers.stop("postgres")
+    site.let_go("one")
+    site.wait_ended("one/1", 1)
+    site.start_server("postgres")
+    site.wait("the second step", lambda: site.called("two/1"))
+    renewals = "SELECT count(*) FROM outlast_worker WHERE renewed_at > (SELECT max(at) FROM outlast_transition) + interval '4 seconds'"
+    site.wait("the parent to have looked for longer than it lets a doubt stand", lambda: site.rows(renewals) == [(1,)])
+    site.let_go("two")
+    site.wait_complete(run)
+    assert site.attempts(run, "two") == ["succeeded"]
+    site.assert_sound(1)
 
 
 @pytest.mark.req("T1", "A7")
@@ -68,7 +89,7 @@ def test_what_a_neighbour_runs_is_left_alone(site: Site, pool: str) -> None:
     site.servers.stop("postgres")
     site.let_go("first")
     site.wait_ended("two/1", 1)
-    site.servers.start("postgres")
+    site.start_server("postgres")
     more = site.start(Three)
     site.wait_complete(first, more)
     site.let_go("second")
@@ -84,7 +105,7 @@ def test_a_result_that_is_ready_while_the_database_is_away_is_kept(site: Site, s
     site.servers.stop("postgres")
     site.let_go()
     site.wait_ended("two/1", 2)
-    site.servers.start("postgres")
+    site.start_server("postgres")
     site.wait("the end of the workflows", supervised)
     assert [site.attempts(run, "two") for run in runs] == [["succeeded"]] * 2
     site.assert_sound(2)

@@ -15,7 +15,7 @@ from flows.models import Activity as ActivityRow
 from flows.models import Attempt
 from flows.services import attempt as attempts
 from flows.services.proceed import Progress
-from flows.testing import LocalWorker
+from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import Line, calls, does, row, status
 
@@ -45,7 +45,7 @@ def test_nothing_is_held_while_activity_code_runs(worker: LocalWorker, onlooker:
             seen.append(cursor.fetchone())
             cursor.execute("SELECT id FROM outlast_workflow WHERE id = %s FOR UPDATE NOWAIT", [attempt.workflow_id])
 
-    does.update({name: inspect for name in ("one", "two", "three")})
+    does.update(dict.fromkeys(("one", "two", "three"), inspect))
     Line.start({})
     worker.run()
     assert seen == [("idle", True, 0)] * 3
@@ -83,11 +83,13 @@ def test_code_that_breaks_its_connection_does_not_break_the_turn(worker: LocalWo
 
 
 @pytest.mark.req("B1", "B2")
-def test_what_an_attempt_is_told(worker: LocalWorker) -> None:
+def test_what_an_attempt_is_told(worker: LocalWorker, clock: Clock) -> None:
     seen: list[Any] = []
-    does["one"] = lambda attempt: seen.append(attempt) or factories.failing(1)(attempt) if attempt.number == 1 else seen.append(attempt)
+    does["one"] = lambda attempt: (
+        seen.append(attempt) or factories.failing(1)(attempt) if attempt.number == 1 else seen.append(attempt)
+    )
     run = Line.start({"a": 1}, key="k", by="robin")
-    factories.drive(worker)
+    factories.drive(worker, clock)
     first, second = seen
     assert (first.workflow_id, first.flow, first.key, first.node, first.step) == (str(run.id), "t-line", "k", "one", "")
     assert (first.number, second.number, first.visit, second.visit) == (1, 2, 1, 1)
@@ -111,7 +113,7 @@ def test_code_cannot_change_the_record_in_memory(worker: LocalWorker) -> None:
     assert row(run).result["one"] == {"list": [1]}
 
 
-def test_notes_are_for_the_next_attempt_of_this_visit(worker: LocalWorker) -> None:
+def test_notes_are_for_the_next_attempt_of_this_visit(worker: LocalWorker, clock: Clock) -> None:
     seen = []
 
     def act(attempt: Any) -> None:
@@ -124,7 +126,7 @@ def test_notes_are_for_the_next_attempt_of_this_visit(worker: LocalWorker) -> No
     does["one"] = act
     does["two"] = lambda attempt: seen.append(attempt.notes)
     Line.start({})
-    factories.drive(worker)
+    factories.drive(worker, clock)
     assert seen == [None, {"page": 1}, {"page": 2}, None]
 
 
@@ -143,7 +145,7 @@ def test_a_note_that_is_too_large_keeps_the_one_before(worker: LocalWorker) -> N
     assert status(run)[0] == "complete"
 
 
-def test_a_heartbeat_begins_the_timeout_anew(worker: LocalWorker, clock: Any) -> None:
+def test_a_heartbeat_begins_the_timeout_anew(worker: LocalWorker, clock: Clock) -> None:
     run = Line.start({})
     rows = ActivityRow.objects.filter(workflow_id=run.id, node="one").values_list("started_at", "timeout_at")
 

@@ -10,7 +10,8 @@ import pytest
 import flows
 from flows import CANCEL, COMPLETE, ESCALATE, FAIL, Activity, Deadline, End, Retry, Sleep, Wait, hours, minutes
 from flows.models import Activity as ActivityRow
-from flows.models import Attempt, Timer, Wait as WaitRow
+from flows.models import Attempt, Timer
+from flows.models import Wait as WaitRow
 from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import calls, does, failing, row, status
@@ -54,7 +55,9 @@ def dated_flow(declare: Declare, then: Any, first: Any = None) -> type[flows.Flo
 
 
 @pytest.mark.parametrize(("then", "expected"), POLICIES, ids=lambda value: str(value))
-def test_the_deadline_of_a_wait(worker: LocalWorker, clock: Clock, declare: Declare, then: Any, expected: tuple[str, str]) -> None:
+def test_the_deadline_of_a_wait(
+    worker: LocalWorker, clock: Clock, declare: Declare, then: Any, expected: tuple[str, str]
+) -> None:
     run = waiting_flow(declare, then).start({})
     worker.run()
     wait = WaitRow.objects.get()

@@ -196,7 +196,9 @@ def test_undeclared_values_need_a_person(worker: LocalWorker, declare: Any) -> N
     deadline = flows.Deadline(hours=1, then=flows.ESCALATE)
     flow = declare(
         "t-choices",
-        ask=flows.Wait("t.c", key="k", read=lambda state: state.event["payload"].get("say"), choices={"yes": "done"}, deadline=deadline),
+        ask=flows.Wait(
+            "t.c", key="k", read=lambda state: state.event["payload"].get("say"), choices={"yes": "done"}, deadline=deadline
+        ),
         done=flows.End(flows.COMPLETE),
     )
     run = flow.start({})

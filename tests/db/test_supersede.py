@@ -26,14 +26,25 @@ LIVE = [Status.RUNNABLE, Status.RUNNING, Status.WAITING, Status.PAUSED]
 def test_every_live_run_of_the_old_version_ends(worker: LocalWorker, source: Status) -> None:
     run = in_status(source, worker)
     done = flows.supersede(run, goal="Another", by="robin", reason="Changed my mind")
-    assert (done.answer, done.intent_id, done.version, done.ended, done.started) == ("accepted", run.intent_id, 2, (run.id,), None)
+    assert (done.answer, done.intent_id, done.version, done.ended, done.started) == (
+        "accepted",
+        run.intent_id,
+        2,
+        (run.id,),
+        None,
+    )
     workflow = row(run)
     assert (workflow.status, workflow.outcome, workflow.error_code) == ("superseded", "SUPERSEDED", "INTENT_SUPERSEDED")
     assert (workflow.epoch, workflow.intent_version, workflow.worker_id, workflow.active_seq) == (1, 1, None, None)
     intent = Intent.objects.get()
     assert (intent.version, intent.goal, intent.status) == (2, "Another", "active")
     revision = IntentRevision.objects.get()
-    assert (revision.version, revision.ended_as, revision.reason, revision.by_label) == (1, "superseded", "Changed my mind", "robin")
+    assert (revision.version, revision.ended_as, revision.reason, revision.by_label) == (
+        1,
+        "superseded",
+        "Changed my mind",
+        "robin",
+    )
     assert worker.run() == 0
 
 

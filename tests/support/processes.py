@@ -18,7 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -28,6 +28,7 @@ import flows
 from flows.core.fold import Difference
 from flows.services import describe
 from project.dev import procs, servers
+from project.dev.engines import ServerError
 from project.settings import database_from_url
 from tests.support.chaosapp import journal
 from tests.support.chaosapp.flows import Load
@@ -50,7 +51,7 @@ class Site:
         self.procs = procs.Procs(env=self.environ(), log_dir=str(folder / "logs"))
         self._psycopg: psycopg.Connection[Any] | None = None
 
-    def __enter__(self) -> Site:
+    def __enter__(self) -> Self:
         folder = self.folder / "world"
         folder.mkdir(exist_ok=True)
         with psycopg.connect(another_database(self.servers.database_url, "postgres"), autocommit=True) as connection:
@@ -98,9 +99,25 @@ class Site:
         process.wait_for(r"ready\.", seconds=PATIENCE)
         return process
 
+    def start_server(self, name: str) -> None:
+        """After a stop or a kill. Backends of a killed PostgreSQL need a moment to notice, and until then it cannot come back."""
+
+        def started() -> bool:
+            try:
+                self.servers.start(name)
+            except ServerError as error:
+                if "still in use" not in str(error):
+                    raise
+                return False
+            return True
+
+        self.wait(f"{name} to start", started)
+
     # ------------------------------------------------------------------ work
 
     def start(self, flow: Any, input: dict[str, Any] | None = None, key: str | None = None) -> uuid.UUID:
+        connections[ALIAS].health_check_done = False
+        connections[ALIAS].close_if_health_check_failed()
         found: uuid.UUID = flow.start({"folder": str(self.world), **(input or {})}, key=key, using=ALIAS).id
         return found
 
@@ -118,9 +135,9 @@ class Site:
     def world(self) -> Path:
         return self.folder / "world"
 
-    def let_go(self, key: str = "") -> None:
-        """What is held by `held` goes on: all, or the workflow of that key."""
-        (self.world / (f"go-{key}" if key else "go")).touch()
+    def let_go(self, which: str = "") -> None:
+        """What is held by `held` goes on: all, or the workflow of that key, or that node."""
+        (self.world / (f"go-{which}" if which else "go")).touch()
 
     def called(self, operation: str) -> list[dict[str, Any]]:
         """The calls of that node/visit, over all workflows."""
@@ -163,7 +180,7 @@ class Site:
         began = time.monotonic()
         while not holds():
             if time.monotonic() - began > seconds:
-                raise AssertionError(f"waited {seconds} s for {what}; open: {self.open_runs()[:5]}\n{self.tails()}")
+                raise AssertionError(f"waited {seconds} s for {what}\n{self.tails()}")
             time.sleep(0.02)
         return time.monotonic() - began
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def measured(record_property: Callable[[str, Any], None]) -> Callable[[str, floa
 
     def note(what: str, value: float) -> None:
         record_property(what, value)
-        print(f"\nmeasured: {what}: {value:.3f}")
+        sys.stdout.write(f"\nmeasured: {what}: {value:.3f}\n")
 
     return note
 

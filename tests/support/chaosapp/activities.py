@@ -30,10 +30,11 @@ def slow(attempt: Any) -> dict[str, Any]:
 
 
 def held(attempt: Any) -> dict[str, Any]:
-    """Begins, then works until the test lets all or this one go; the effect comes at the end."""
+    """Begins, then works until the test lets go all, this workflow or this node; the effect comes at the end."""
     folder = attempt.input["folder"]
     journal.write(folder, journal.CALLED, attempt.operation_id, attempt.id)
-    while not Path(folder, "go").exists() and not Path(folder, f"go-{attempt.key}").exists():
+    signs = [Path(folder, name) for name in ("go", f"go-{attempt.key}", f"go-{attempt.node}")]
+    while not any(sign.exists() for sign in signs):
         time.sleep(0.01)
     if journal.once(folder, attempt.operation_id):
         journal.write(folder, journal.DONE, attempt.operation_id, attempt.id)

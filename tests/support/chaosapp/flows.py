@@ -86,6 +86,17 @@ class Held(Flow):
     done = End(COMPLETE)
 
 
+class HeldTwice(Flow):
+    """Works in both of its steps until the test lets it go."""
+
+    class Meta:
+        name = "chaos-held-twice"
+
+    one = Activity(held, timeout=minutes(5), then="two")
+    two = Activity(held, timeout=minutes(5), then="done")
+    done = End(COMPLETE)
+
+
 class Nap(Flow):
     """Sleeps until a moment of the input."""
 

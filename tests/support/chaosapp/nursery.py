@@ -27,7 +27,8 @@ def serve() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         code = run_in_child(lambda request=request: child(**request))
-        print(json.dumps({"code": code}), flush=True)
+        sys.stdout.write(json.dumps({"code": code}) + "\n")
+        sys.stdout.flush()
 
 
 def prepare(clock: str) -> None:
