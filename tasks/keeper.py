@@ -69,6 +69,7 @@ class Keeper:
         self._threads: list[threading.Thread] = []
         self._renew_at = 0.0
         self._buried = self._tick_is_old = False
+        self.on_child_gone: Callable[[], None] = lambda: None
 
     @property
     def lease(self) -> float:
@@ -204,6 +205,7 @@ class Keeper:
             if count:
                 logger.warning("child %s is gone; %s workflow(s) put back", slot.pid, count)
         self.shared.free(slot.index)
+        self.on_child_gone()
 
     def _kill(self, slot: Slot) -> None:
         """The attempt is over its timeout: first end it in the record (as timed out), then the process."""

@@ -84,9 +84,17 @@ def _set_up(sender: str, instance: Any, **_: object) -> None:
         connections[conf.DATABASE].close()
 
 
-def _ready(**_: object) -> None:
+def _ready(sender: Any, **_: object) -> None:
     if _keeper is not None:
+        _keeper.on_child_gone = functools.partial(_replace_child, sender)
         _keeper.start()
+
+
+def _replace_child(consumer: Any) -> None:
+    """Called from the keeper's thread: Celery's own loop looks after its pool now, which it does only every five seconds otherwise."""
+    hub, maintain = getattr(consumer, "hub", None), getattr(getattr(consumer.pool, "_pool", None), "maintain_pool", None)
+    if hub is not None and maintain is not None:
+        hub.call_soon(maintain)
 
 
 def _end_softly(celerys_way: Callable[[], None], settings: Any) -> None:

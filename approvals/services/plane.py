@@ -9,14 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from approvals.store import requests as store
-from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.errors import HalfMove
-from flows.core.nodes import Approval
-from flows.core.policies import Deadline, Expiry
 from flows.core.state import ApprovalFact
-from flows.models import Workflow
 from flows.registry import Opening
 
 
@@ -41,7 +37,7 @@ class ApprovalPlane:
             evidence=None if evidence is None else payload.encode(evidence, producer, conf.MAX_RESULT_BYTES * 2),
             digest=candidate["digest"],
             revision=candidate["revision"],
-            on_expiry=_on_expiry(opening, using),
+            on_expiry=opening.park.on_expiry,
         )
         if store.open_request(question, using) is None:
             raise HalfMove(f"wait {opening.wait_id} was opened and its approval request was not")
@@ -68,14 +64,3 @@ class ApprovalPlane:
     def use(self, using: str, request_id: str, activity_seq: int) -> bool:
         """Use the approval up for this activity, in its time and once; the same activity again is the same use."""
         return store.use(int(request_id), activity_seq, using)
-
-
-def _on_expiry(opening: Opening, using: str) -> str:
-    """What the flow declares for silence: "escalate", "cancel", "fail" or "node:NAME"; "" where the wait has no end of its own."""
-    row = Workflow.objects.using(using).filter(pk=opening.workflow_id).values_list("flow_name", "flow_version").first()
-    definition = registry.definition(*row) if row else None
-    node = definition.nodes.get(opening.park.node) if definition else None
-    expires: Deadline | None = node.expires if isinstance(node, Approval) else None
-    if expires is None:
-        return ""
-    return expires.expiry.value if isinstance(expires.expiry, Expiry) else f"node:{expires.then}"

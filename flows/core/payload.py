@@ -18,6 +18,7 @@ MAX_RESULT_BYTES = 256 * 1024
 
 #: Characters of a name that is looked up (keys, event ids and types, sessions): an index entry has a bound.
 MAX_NAME = 500
+MAX_NAME_BYTES = 1000
 
 #: Deeper values cannot be read back everywhere: parsers and copies recurse.
 MAX_DEPTH = 100
@@ -90,13 +91,16 @@ def check_name(value: object, producer: str) -> None:
     """
     if not is_name(value):
         raise PayloadError(
-            producer, f"must be text of 1 to {MAX_NAME} characters, without NUL or lone surrogates, got {value!r:.80}"
+            producer,
+            f"must be text of 1 to {MAX_NAME} characters ({MAX_NAME_BYTES} bytes), without NUL or lone surrogates, got {value!r:.80}",
         )
 
 
 def is_name(value: object) -> bool:
     """Whether this can be looked up by."""
-    return isinstance(value, str) and bool(value.strip()) and len(value) <= MAX_NAME and is_text(value)
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or not is_text(value):
+        return False
+    return len(value.encode()) <= MAX_NAME_BYTES
 
 
 def check_text(value: str, producer: str) -> None:

@@ -72,6 +72,11 @@ class Deadline:
         """The expiry policy, or None when `then` names a node."""
         return self.then if isinstance(self.then, Expiry) else None
 
+    @property
+    def word(self) -> str:
+        """What is recorded of the policy: "escalate", "cancel", "fail" or "node:NAME"."""
+        return self.then.value if isinstance(self.then, Expiry) else f"node:{self.then}"
+
 
 @dataclass(frozen=True, slots=True)
 class Retry:

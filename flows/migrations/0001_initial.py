@@ -87,6 +87,11 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(
                         condition=models.Q(("status", "conflict"), _negated=True), fields=("event_id",), name="outlast_event_once"
                     ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("status", "conflict")),
+                        fields=("event_id", "payload_hash"),
+                        name="outlast_event_conflict_once",
+                    ),
                 ],
             },
         ),
@@ -557,7 +562,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="workflow",
-            index=models.Index(condition=models.Q(("status", "running")), fields=["worker_id"], name="outlast_workflow_owned"),
+            index=models.Index(condition=models.Q(("worker_id__isnull", False)), fields=["worker_id"], name="outlast_workflow_owned"),
         ),
         migrations.AddIndex(
             model_name="workflow",

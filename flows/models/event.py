@@ -37,6 +37,11 @@ class Event(models.Model):
             models.UniqueConstraint(
                 fields=["event_id"], name="outlast_event_once", condition=~Q(status=EventStatus.CONFLICT.value)
             ),
+            models.UniqueConstraint(
+                fields=["event_id", "payload_hash"],
+                name="outlast_event_conflict_once",
+                condition=Q(status=EventStatus.CONFLICT.value),
+            ),
         ]
         indexes = [
             models.Index(fields=["type", "key"], name="outlast_event_early", condition=Q(status=EventStatus.PENDING.value)),

@@ -24,7 +24,7 @@ from flows.store.sql import loads
 
 @dataclass(slots=True)
 class Owned:
-    """What one worker owns for one turn. `pause` says that somebody asked for a pause meanwhile."""
+    """What one worker owns for one turn. `pause`: somebody asked for a pause meanwhile. `hinted`: this turn said that it is ready again."""
 
     row: Claimed
     definition: Definition | None
@@ -34,6 +34,7 @@ class Owned:
     pid: int
     using: str
     pause: bool = False
+    hinted: bool = False
     told_at: float = field(default_factory=time.monotonic)
 
     def tell_time(self, now: datetime | None = None) -> None:

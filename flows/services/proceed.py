@@ -192,6 +192,7 @@ def _open(
             if plane is None or not plane.use(owned.using, used.request_id, made_move.active_seq or 0):
                 raise _Again
         if not going_on and not owned.pause:
+            owned.hinted = True
             after_commit(hints_for([(owned.row.id, made_move.queue, owned.row.flow_name, move.node)]), owned.using)
     if not going_on:
         return Progress.LEFT

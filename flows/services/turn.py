@@ -105,11 +105,12 @@ def _run_slice(host: Host, queue: str, using: str) -> int:
             placements=host.placements,
             using=using,
         )
-        if rows:
-            count += _work_through(host, take(rows, worker, host.pid, using), queue, ends)
+        batch = take(rows, worker, host.pid, using) if rows else []
+        if batch:
+            count += _work_through(host, list(batch), queue, ends)
         left = ends - time.monotonic()
         if left <= 0:
-            if len(rows) == limit:
+            if len(rows) == limit and not any(owned.hinted for owned in batch):  # one message is enough for whatever is ready
                 publish(hints_for([(rows[-1].id, queue, rows[-1].flow_name, rows[-1].node)]))
             break
         if not rows and not host.linger(queue, min(left, conf.LINGER_SECONDS)):
@@ -135,6 +136,7 @@ def _work_through(host: Host, batch: list[Owned], queue: str, ends: float) -> in
                 break
         if batch:
             give_back([owned.row for owned in batch], batch[0].worker, batch[0].using)
+            batch[0].hinted = True
     finally:
         host.holding(None, 0)
     return count

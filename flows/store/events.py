@@ -50,9 +50,8 @@ def record(event_id: str, event_type: str, key: str, payload: str, payload_hash:
 
 CONFLICT = """
 INSERT INTO outlast_event (event_id, type, key, payload, payload_hash, status, deliveries, observed_at)
-SELECT %(event_id)s, %(type)s, %(key)s, %(payload)s::jsonb, %(hash)s, 'conflict', 1, flows_now()
-WHERE NOT EXISTS (
-    SELECT FROM outlast_event WHERE event_id = %(event_id)s AND status = 'conflict' AND payload_hash = %(hash)s)
+VALUES (%(event_id)s, %(type)s, %(key)s, %(payload)s::jsonb, %(hash)s, 'conflict', 1, flows_now())
+ON CONFLICT (event_id, payload_hash) WHERE status = 'conflict' DO NOTHING
 """
 
 

@@ -1,4 +1,8 @@
-"""Finding work whose owner is gone or whose time is over. Recovery only puts work back; it never runs it."""
+"""Finding work whose owner is gone or whose time is over. Recovery only puts work back; it never runs it.
+
+`worker_id IS NOT NULL` says what `status = 'running'` says (a constraint ties them) and names the index of owned rows, which the hot arrows
+must not use.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from flows.store.sql import run
 
 LOST = """
 SELECT w.id FROM outlast_workflow w LEFT JOIN outlast_worker k ON k.id = w.worker_id
-WHERE w.status = 'running' AND (k.id IS NULL OR k.status <> 'alive')
+WHERE w.status = 'running' AND w.worker_id IS NOT NULL AND (k.id IS NULL OR k.status <> 'alive')
 ORDER BY w.id LIMIT %(limit)s::int
 """
 
@@ -45,7 +49,8 @@ def unstarted_of_child(worker: UUID, pid: int, current: UUID | None, using: str)
 
 OVERDUE = """
 SELECT w.id FROM outlast_workflow w JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
-WHERE w.status = 'running' AND a.status = 'running' AND a.timeout_at + %(grace)s::float8 * interval '1 second' <= flows_now()
+WHERE w.status = 'running' AND w.worker_id IS NOT NULL AND a.status = 'running'
+  AND a.timeout_at + %(grace)s::float8 * interval '1 second' <= flows_now()
 ORDER BY w.id LIMIT %(limit)s::int
 """
 

@@ -18,9 +18,10 @@ RETURNING
      WHERE status = 'pending' AND due_at > flows_now() AND due_at <= flows_now() + interval '1.2 seconds'),
     EXISTS (SELECT FROM outlast_worker WHERE status = 'alive' AND lease_until <= statement_timestamp()),
     EXISTS (SELECT FROM outlast_workflow w LEFT JOIN outlast_worker k ON k.id = w.worker_id
-            WHERE w.status = 'running' AND (k.id IS NULL OR k.status <> 'alive')),
+            WHERE w.status = 'running' AND w.worker_id IS NOT NULL AND (k.id IS NULL OR k.status <> 'alive')),
     EXISTS (SELECT FROM outlast_workflow w JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
-            WHERE w.status = 'running' AND a.timeout_at + %(grace)s::float8 * interval '1 second' <= flows_now()),
+            WHERE w.status = 'running' AND w.worker_id IS NOT NULL
+              AND a.timeout_at + %(grace)s::float8 * interval '1 second' <= flows_now()),
     EXISTS (SELECT FROM outlast_workflow WHERE status = 'runnable' AND updated_at < flows_now() - interval '0.7 seconds'),
     EXISTS (SELECT FROM outlast_notice WHERE sent_at IS NULL AND gave_up_at IS NULL)
 """

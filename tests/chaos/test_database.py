@@ -71,7 +71,9 @@ def test_the_step_after_an_absence_is_left_alone_too(site: Site, pool: str) -> N
     site.wait_ended("one/1", 1)
     site.start_server("postgres")
     site.wait("the second step", lambda: site.called("two/1"))
-    renewals = "SELECT count(*) FROM outlast_worker WHERE renewed_at > (SELECT max(at) FROM outlast_transition) + interval '4 seconds'"
+    renewals = (
+        "SELECT count(*) FROM outlast_worker WHERE renewed_at > (SELECT max(at) FROM outlast_transition) + interval '4 seconds'"
+    )
     site.wait("the parent to have looked for longer than it lets a doubt stand", lambda: site.rows(renewals) == [(1,)])
     site.let_go("two")
     site.wait_complete(run)

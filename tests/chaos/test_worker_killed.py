@@ -71,10 +71,15 @@ def test_taken_up_at_once_when_a_child_dies(site: Site, measured: Callable[[str,
     site.assert_sound(1)
 
 
-def test_an_activity_that_takes_its_process_down_is_tried_again(site: Site) -> None:
+@pytest.mark.req("T1", "B1")
+def test_the_only_slot_is_there_again_at_once(site: Site, measured: Callable[[str, float], None]) -> None:
+    """An activity takes its process down; no other child is there to take the work up, so a new one must be."""
     site.worker(WORKER_CONCURRENCY="1")
     run = site.start(Fatal)
-    site.wait_complete(run)
+    site.wait("the step", lambda: site.called("step/1"))
+    took = site.wait_complete(run)
+    measured("done after SIGKILL of the only child", took)
+    assert took < 4  # Celery's own look at its children comes every five seconds
     assert site.attempts(run, "step") == ["lost", "succeeded"]
     site.assert_sound(1)
 

@@ -186,7 +186,7 @@ def test_a_bad_goal_supersedes_nothing(goal: str) -> None:
     assert status(run)[0] == "runnable"
 
 
-@pytest.mark.parametrize("nonsense", ["nonsense", 5, None, uuid4(), object()], ids=str)
+@pytest.mark.parametrize("nonsense", ["nonsense", 5, None, uuid4(), object()], ids=["text", "number", "none", "uuid", "object"])
 def test_verbs_on_nothing(nonsense: Any) -> None:
     for verb in (flows.cancel, flows.pause, flows.resume, flows.describe, flows.get):
         with pytest.raises(flows.errors.UnknownWorkflow):

@@ -212,3 +212,19 @@ def test_undeclared_values_need_a_person(worker: LocalWorker, declare: Any) -> N
     flows.signal("e2", "t.c", key="k", payload={"say": "yes"})
     worker.run()
     assert status(run)[0] == "complete"
+
+
+def test_the_longest_names_fit_their_index(worker: LocalWorker, declare: Any) -> None:
+    """Two names of a channel stand in one index entry, and letters outside ASCII take more bytes."""
+    name = "".join(chr(0x4E00 + (number * 7919) % 20_000) for number in range(333))
+    deadline = flows.Deadline(hours=1, then=flows.ESCALATE)
+    run = declare("t-long", ask=flows.Wait(name, key=name, deadline=deadline, then="done"), done=flows.End(flows.COMPLETE)).start({}, key=name)
+    worker.run()
+    assert flows.signal(name, name, key=name).answer == "accepted"
+    assert flows.signal(name, name, key=name, payload={"other": 1}).answer == "conflict"
+    worker.run()
+    assert status(run)[0] == "complete"
+    assert flows.signal("early", name, key=name).answer == "kept"
+    for long in (name * 2, name + "x" * 2):
+        with pytest.raises(flows.errors.PayloadError, match="1 to 500 characters"):
+            flows.signal(long, "t", key="k")

@@ -35,8 +35,8 @@ def install(order: str) -> None:
         number, _, path = rest.partition(":")
         sql.seam = numbered(int(number), Path(path))
     else:
-        folder, _, who = rest.rpartition(":")
-        sql.seam = first_time(Path(folder), whole_worker=who == "worker")
+        who, names, folder = rest.split(":", 2)
+        sql.seam = first_time(Path(folder), set(filter(None, names.split(","))), whole_worker=who == "worker")
 
 
 def numbered(fatal: int | None, path: Path) -> Seam:
@@ -55,13 +55,13 @@ def numbered(fatal: int | None, path: Path) -> Seam:
     return seam
 
 
-def first_time(folder: Path, *, whole_worker: bool) -> Seam:
+def first_time(folder: Path, names: set[str], *, whole_worker: bool) -> Seam:
     """Statements of a worker's own life come from its parent; with WHO = child those are left alone."""
     began = os.getpid()
 
     def seam(when: str, name: str) -> None:
         is_parent = os.getpid() == began
-        if is_parent and not whole_worker:
+        if (is_parent and not whole_worker) or (names and name not in names):
             return
         try:
             os.close(os.open(folder / f"{when} {name}", os.O_CREAT | os.O_EXCL))

@@ -78,7 +78,7 @@ class Wait(Node):
             event_type=self.event,
             keys=(key,),
             deadline=self.deadline.after if self.deadline else None,
-            on_expiry=str(self.deadline.then) if self.deadline else "",
+            on_expiry=self.deadline.word if self.deadline else "",
         )
 
     def resume(self, state: State, trigger: Trigger) -> Move:
@@ -197,7 +197,7 @@ class Approval(Node):
             self.kind,
             f"waiting for an answer of {self.role}",
             deadline=self.expires.after if self.expires else None,
-            on_expiry=str(self.expires.then) if self.expires else "",
+            on_expiry=self.expires.word if self.expires else "",
             detail={
                 "candidate": candidate,
                 "candidate_node": self.candidate,

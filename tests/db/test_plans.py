@@ -1,0 +1,238 @@
+"""The hot statements over a record of 20,000 finished workflows: by index, a bounded number of pages, and old rows cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import override_settings
+
+from flows.core.ids import new_id
+from flows.models import Timer, Wait, Workflow
+from flows.store import advance, attempts, claim, events, leave, load, locks, move, recover, start, tick, timers
+from flows.testing import LocalWorker, local_worker
+from tests import factories
+from tests.factories import Ask, Line, Nap
+from tests.support import record as records
+from tests.support.plans import Plan, explain
+
+#: The history is made once; `sound` and `transactional_db` leave it alone.
+KEEPS_RECORD = True
+
+FINISHED = 20_000
+
+HISTORY = """
+INSERT INTO outlast_intent (id, goal, version, status, user_label, created_at, updated_at)
+SELECT md5('i' || n)::uuid, 'old', 1, 'active', '', now(), now() FROM generate_series(1, %(count)s) n;
+
+INSERT INTO outlast_workflow (
+    id, flow_name, flow_version, fingerprint, key, input, input_digest, subject, intent_id, intent_version, user_label, node, status, outcome,
+    version, epoch, wake_seq, activity_seq, attempts, release, policy_version, queue, placement, priority, rank, created_at, updated_at)
+SELECT md5('w' || n)::uuid, 't-line', 1, 'f', 'old-' || n, '{}', 'd', '', md5('i' || n)::uuid, 1, '', 'done',
+    (ARRAY['complete', 'failed', 'cancelled'])[1 + n %% 3], (ARRAY['COMPLETE', 'FAILED', 'CANCELLED'])[1 + n %% 3],
+    5, 0, 0, 3, 3, '', '', 'agents', '', 0, now() - n * interval '1 minute', now() - n * interval '1 minute', now()
+FROM generate_series(1, %(count)s) n;
+
+INSERT INTO outlast_transition (
+    workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version, policy_version, at)
+SELECT md5('w' || n)::uuid, s, 'x', 'y', '', '', '', 0, '', '', 1, '', now() FROM generate_series(1, %(count)s) n, generate_series(1, 5) s;
+
+INSERT INTO outlast_activity (workflow_id, seq, node, step, visit, status, attempt, fence, failures, lost, timeout_s, timeout_at, opened_at)
+SELECT md5('w' || n)::uuid, s, 'one', '', s, 'done', 1, 1, 0, 0, 60, now(), now()
+FROM generate_series(1, %(count)s) n, generate_series(1, 3) s;
+
+INSERT INTO outlast_attempt (workflow_id, activity_seq, number, node, ended_at, outcome)
+SELECT md5('w' || n)::uuid, s, 1, 'one', now(), 'succeeded' FROM generate_series(1, %(count)s) n, generate_series(1, 3) s;
+
+INSERT INTO outlast_wait (
+    workflow_id, node, visit, kind, reason, event_type, key, on_expiry, epoch, intent_version, policy_version, status, opened_at)
+SELECT md5('w' || n)::uuid, 'ask', 1, 'event', '', 't.asked', 'k' || n, '', 0, 1, '', 'satisfied', now()
+FROM generate_series(1, %(count)s) n;
+
+INSERT INTO outlast_timer (workflow_id, kind, due_at, epoch, intent_version, policy_version, status)
+SELECT md5('w' || n)::uuid, 'sleep', now() - interval '1 day', 0, 1, '', 'fired' FROM generate_series(1, %(count)s) n;
+
+INSERT INTO outlast_event (event_id, type, key, payload, payload_hash, status, deliveries, observed_at)
+SELECT 'old-' || n, 't.asked', 'k' || n, '{}', '', 'consumed', 1, now() FROM generate_series(1, %(count)s) n;
+
+INSERT INTO outlast_notice (workflow_id, outcome, code, created_at, tries, sent_at)
+SELECT md5('w' || n)::uuid, 'FAILED', '', now(), 1, now() FROM generate_series(1, %(count)s) n;
+"""
+
+
+@pytest.fixture(scope="module")
+def busy(quick_commits: None, django_db_blocker: Any) -> Iterator[LocalWorker]:
+    """A year of finished work, beside it some that is ready, waiting and asleep; statistics as autovacuum keeps them."""
+    quiet = override_settings(OUTLAST={"DISPATCHER": records.COUNTING})
+    with django_db_blocker.unblock(), quiet:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL session_replication_role = replica")
+            for statement in HISTORY.split(";\n"):
+                if statement.strip():
+                    cursor.execute(statement, {"count": FINISHED})
+        with local_worker() as worker:
+            for number in range(20):
+                Ask.start({"key": f"live-{number}"})
+                Nap.start({})
+            worker.run()
+            Line.start_many([(None, {}) for _ in range(200)])
+            with connection.cursor() as cursor:
+                cursor.execute("VACUUM ANALYZE")
+            yield worker
+        records.wipe(large=True)
+
+
+def good(plan: Plan, pages: int) -> Plan:
+    """By index only, and within so many pages."""
+    assert plan.whole == set(), plan.text
+    assert plan.pages <= pages, plan.text
+    return plan
+
+
+def claiming(worker: LocalWorker, limit: int = 1) -> dict[str, Any]:
+    return {
+        "queue": "agents", "limit": limit, "worker": str(worker.incarnation), "pid": 1, "flows": worker.flows,
+        "versions": worker.versions, "placements": [],
+    }  # fmt: skip
+
+
+def test_claim(busy: LocalWorker) -> None:
+    plan = good(explain(claim.CLAIM, claiming(busy)), 200)
+    assert "outlast_workflow_ready" in plan.indexes
+    ten = good(explain(claim.CLAIM, claiming(busy, 10)), 700)
+    assert "outlast_workflow_ready" in ten.indexes
+
+
+def owned(worker: LocalWorker) -> tuple[Any, dict[str, Any]]:
+    one = factories.take_one(worker)
+    factories.enter(one)
+    row, activity = one.row, one.state.activity
+    assert activity is not None
+    guard = {
+        "id": row.id, "version": row.version, "epoch": row.epoch, "intent_version": row.intent_version, "worker": one.worker,
+        "wake_seq": row.wake_seq, "seq": activity.seq, "fence": activity.fence, "from_node": row.node, "result": "{}", "node": "two",
+        "note": None,
+    }  # fmt: skip
+    return one, guard
+
+
+def test_advance_and_complete(busy: LocalWorker) -> None:
+    _, guard = owned(busy)
+    step = {"step": "", "visit": 1, "timeout": 60.0, "placement": "", "queue": "agents"}
+    plan = good(explain(advance.ADVANCE, {**guard, **step}), 80)
+    assert "outlast_workflow_pkey" in plan.indexes
+    assert "outlast_workflow_owned" not in plan.indexes
+    good(explain(advance.COMPLETE, {**guard, "workflow_result": None}), 80)
+
+
+def test_move_and_rest(busy: LocalWorker) -> None:
+    one, guard = owned(busy)
+    arrow = move.Move(
+        id=one.row.id, version=one.row.version, epoch=0, intent_version=1, worker=one.worker, pid=one.pid, wake_seq=one.row.wake_seq,
+        from_node="one", status="waiting", node="two", outcome="WAITING", end_status="done", seq=1, fence=1, result="{}",
+        attempt_outcome="succeeded", wait_kind="event", event_type="t.asked", wait_key="live-1x", trigger="completed",
+    )  # fmt: skip
+    plan = good(explain(move.MOVE, {name: getattr(arrow, name) for name in move._FIELDS}), 150)
+    assert "outlast_workflow_pkey" in plan.indexes
+    good(explain(move.REST, guard), 80)
+
+
+def test_load_and_owner(busy: LocalWorker) -> None:
+    old = list(Workflow.objects.filter(status="complete").values_list("pk", flat=True)[:10])
+    good(explain(load.LOAD, {"ids": old}), 400)
+    good(explain(load.OWNER, {"id": old[0]}), 20)
+
+
+def test_signals(busy: LocalWorker) -> None:
+    event = {"event_id": "e-new", "type": "t.asked", "key": "live-3", "payload": "{}", "hash": "x"}
+    plan = good(explain(events.RECORD, event), 60)
+    assert "outlast_wait_channel" in plan.indexes
+    assert good(explain(events.EARLY, {"type": "t.asked", "key": "live-3"}), 10).indexes == {"outlast_event_early"}
+    wait = Wait.objects.get(status="open", key="live-3")
+    wake = {"waits": [wait.pk], "evidence": "{}", "event": None, "trigger": "event", "ref": "e", "priority_seconds": 60}
+    good(explain(events.WAKE, wake), 120)
+    good(explain(events.CONFLICT, event), 20)
+
+
+def test_timers(busy: LocalWorker) -> None:
+    plan = good(explain(timers.DUE, {"limit": 500}), 20)
+    assert "outlast_timer_due" in plan.indexes
+    due = list(Timer.objects.filter(status="pending").values_list("pk", flat=True)[:10])
+    good(explain(timers.FIRE, {"ids": due, "priority_seconds": 60}), 700)
+
+
+def test_the_look_of_an_idle_second(busy: LocalWorker) -> None:
+    good(explain(tick.LOOK, {"grace": 2.0, "min_age": 0.0}), 120)
+    assert "outlast_workflow_ready" in good(explain(tick.READY, {"queue": "agents", "limit": 10}), 60).indexes
+    good(explain(tick.QUEUES, {}), 60)
+
+
+def test_recovery(busy: LocalWorker) -> None:
+    owned(busy)
+    good(explain(recover.LOST, {"limit": 500}), 60)
+    good(explain(recover.OVERDUE, {"limit": 500, "grace": 2.0}), 60)
+    good(explain(recover.CHILD, {"worker": busy.incarnation, "pids": [busy.pid]}), 30)
+    good(explain(recover.UNSTARTED, {"worker": busy.incarnation, "pid": busy.pid, "current": new_id()}), 30)
+    released = {"ids": [new_id()], "versions": [1], "touched": [None], "worker": str(busy.incarnation)}
+    good(explain(claim.RELEASE, released), 60)
+
+
+def test_attempts(busy: LocalWorker) -> None:
+    one, _ = owned(busy)
+    beat = {"id": one.row.id, "version": one.row.version, "epoch": 0, "worker": one.worker, "seq": 1, "fence": 1, "notes": "{}"}
+    good(explain(attempts.HEARTBEAT, beat), 40)
+    good(explain(attempts.CHECKPOINT, {**beat, "checkpoint": "{}"}), 20)
+    good(explain(attempts.LATE, {"id": one.row.id, "seq": 1, "number": 1, "result": "{}"}), 20)
+
+
+def test_verbs(busy: LocalWorker) -> None:
+    run = Line.start({})
+    left = {
+        "ids": [run.id], "from": ["runnable"], "to": "cancelling", "outcome": "", "code": "X", "epoch_step": 1, "trigger": "cancel",
+        "ref": "", "note": None,
+    }  # fmt: skip
+    good(explain(leave.LEAVE, left), 120)
+    assert "outlast_workflow_intent" in good(explain(leave.LIVE_OF_INTENT, {"id": run.intent_id}), 20).indexes
+    good(explain(leave.PAUSE, {"id": run.id, "ref": "", "note": None}), 60)
+    good(explain(locks.WORKFLOWS, {"ids": [run.id]}), 20)
+    new = start.NewWorkflow(new_id(), new_id(), "old-77", "{}", "d", "goal", "")
+    common = {
+        "flow": "t-line", "flow_version": 1, "fingerprint": "f", "node": "one", "step": "", "opens": True, "timeout": 60.0, "queue": "agents",
+        "placement": "", "priority": 0, "priority_seconds": 60, "deadline": None, "intent_version": 1, "own_intent": True, "user": None,
+        "user_label": "", "release": "", "policy": "",
+    }  # fmt: skip
+    params = {
+        **common, "ids": [new.id], "intents": [new.intent_id], "keys": [new.key], "inputs": ["{}"], "digests": ["d"], "goals": ["g"],
+        "subjects": [""],
+    }  # fmt: skip
+    good(explain(start.START, params), 80)
+    good(explain(start.START, {**params, "keys": ["brand-new"]}), 120)
+
+
+def test_the_dead_rows_of_a_year_do_not_slow_a_claim(busy: LocalWorker) -> None:
+    """Thousands of workflows ran since the last vacuum: their entries stand at the very front of the index that the claim reads."""
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE outlast_workflow SET (autovacuum_enabled = off)")
+        cursor.execute("SELECT pg_stat_reset()")
+    try:
+        for _ in range(4):
+            Line.start_many([(None, {}) for _ in range(1000)], priority=100)
+            ready = list(Workflow.objects.filter(status="runnable", priority=100).values_list("pk", flat=True))
+            with transaction.atomic():
+                leave.leave(
+                    ready, sources=["runnable"], to="cancelling", outcome="", code="X", epoch_step=1, trigger="cancel", ref="",
+                    note=None, using="default",
+                )  # fmt: skip
+                leave.leave(
+                    ready, sources=["cancelling"], to="cancelled", outcome="CANCELLED", code="X", epoch_step=0, trigger="cancel",
+                    ref="", note=None, using="default",
+                )  # fmt: skip
+        first = explain(claim.CLAIM, claiming(busy))
+        second = good(explain(claim.CLAIM, claiming(busy)), 250)
+        assert "outlast_workflow_ready" in second.indexes
+        assert first.pages >= second.pages
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE outlast_workflow RESET (autovacuum_enabled)")
