@@ -21,7 +21,7 @@ pytestmark = pytest.mark.req("A4")
 
 
 def differences(run: Any) -> list[str]:
-    (_, found), = describe.verify(run)
+    ((_, found),) = describe.verify(run)
     return [difference.field for difference in found]
 
 
@@ -78,7 +78,15 @@ def test_verify_finds_a_log_that_was_changed_behind_the_guards(worker: LocalWork
 
 
 def test_verify_of_everything(worker: LocalWorker) -> None:
-    for status in (Status.COMPLETE, Status.FAILED, Status.CANCELLED, Status.SUPERSEDED, Status.WAITING, Status.RUNNABLE, Status.PAUSED):
+    for status in (
+        Status.COMPLETE,
+        Status.FAILED,
+        Status.CANCELLED,
+        Status.SUPERSEDED,
+        Status.WAITING,
+        Status.RUNNABLE,
+        Status.PAUSED,
+    ):
         in_status(status, worker)
     found = dict(describe.verify())
     assert len(found) == 7
@@ -94,7 +102,14 @@ def test_the_five_answers(worker: LocalWorker) -> None:
     run = Ask.start({"key": "k"}, key="name", goal="Know it", by="robin")
     worker.run()
     told = flows.describe(run)
-    assert (told.flow, told.version, told.key, told.status, told.outcome, told.node) == ("t-ask", 1, "name", "waiting", "WAITING", "ask")
+    assert (told.flow, told.version, told.key, told.status, told.outcome, told.node) == (
+        "t-ask",
+        1,
+        "name",
+        "waiting",
+        "WAITING",
+        "ask",
+    )
     assert (told.intent["goal"], told.intent["version"], told.accountable) == ("Know it", 1, "robin")
     (wait,) = told.waits
     assert (wait.kind, wait.reason, wait.ends, wait.event_type, wait.key) == (

@@ -50,7 +50,11 @@ def test_a_suspension_tells_the_accountable_user(worker: LocalWorker, robin: Any
     assert found.notices
     assert notices.send_owed(USING) == 1
     (message,) = mail.outbox
-    assert (message.to, message.from_email, message.subject) == (["robin@example.com"], "outlast@example.com", "t-line k1: HUMAN_REQUIRED")
+    assert (message.to, message.from_email, message.subject) == (
+        ["robin@example.com"],
+        "outlast@example.com",
+        "t-line k1: HUMAN_REQUIRED",
+    )
     assert f"https://admin.example/outlast_flows/workflow/{run.id}/change/" in message.body
     assert "COMPETENCE_FAILURE" in message.body
     assert "secret" not in message.body
@@ -156,9 +160,7 @@ def test_a_notice_that_nobody_takes_is_given_up_visibly(
     assert notice.tries == notices.MAX_TRIES
 
 
-def test_one_broken_notice_does_not_hold_up_the_others(
-    worker: LocalWorker, robin: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_broken_notice_does_not_hold_up_the_others(worker: LocalWorker, robin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         suspended(worker, robin)
     send, count = notices.send_mail, []

@@ -218,7 +218,9 @@ def test_the_longest_names_fit_their_index(worker: LocalWorker, declare: Any) ->
     """Two names of a channel stand in one index entry, and letters outside ASCII take more bytes."""
     name = "".join(chr(0x4E00 + (number * 7919) % 20_000) for number in range(333))
     deadline = flows.Deadline(hours=1, then=flows.ESCALATE)
-    run = declare("t-long", ask=flows.Wait(name, key=name, deadline=deadline, then="done"), done=flows.End(flows.COMPLETE)).start({}, key=name)
+    run = declare("t-long", ask=flows.Wait(name, key=name, deadline=deadline, then="done"), done=flows.End(flows.COMPLETE)).start(
+        {}, key=name
+    )
     worker.run()
     assert flows.signal(name, name, key=name).answer == "accepted"
     assert flows.signal(name, name, key=name, payload={"other": 1}).answer == "conflict"

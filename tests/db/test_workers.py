@@ -97,5 +97,3 @@ def test_a_renewal_says_how_old_the_last_tick_is(worker: LocalWorker) -> None:
         with connection.cursor() as cursor:
             cursor.execute(set_back)
         assert workers.renew(worker.incarnation, 10.0, USING) == float("inf")  # type: ignore[arg-type]
-
-
