@@ -12,7 +12,7 @@ from uuid import UUID
 from flows.conf import conf
 from flows.core.errors import ActivityTimeout
 from tasks import linger
-from tasks.shared import DOUBTFUL, Shared, boottime, own_number
+from tasks.shared import DOUBTFUL, LINGERING, Shared, boottime, own_number
 
 #: A turn that takes longer than this on average is claimed one at a time.
 QUICK_SECONDS = 0.05
@@ -26,14 +26,20 @@ class WorkerHost:
     """
 
     def __init__(
-        self, shared: Shared, definitions: Sequence[tuple[str, int]], placements: Sequence[str], *, lingers: bool
+        self,
+        shared: Shared,
+        definitions: Sequence[tuple[str, int]],
+        placements: Sequence[str],
+        *,
+        queues: Sequence[str],
+        lingerers: int,
     ) -> None:
         self._shared = shared
         # Taken before anything is claimed: the parent must be able to see this process die.
         self._slot = shared.take_slot()
         self._average: dict[str, float] = {}
         self._current: tuple[UUID | None, int] = (None, 0)
-        self._lingers = lingers
+        self._queues, self._lingerers = list(queues), lingerers
         self._doubtful = False
         self.pid = own_number()
         self.flows = [name for name, _ in definitions]
@@ -72,7 +78,15 @@ class WorkerHost:
         return self._doubtful
 
     def linger(self, queue: str, seconds: float) -> bool:
-        return self._lingers and seconds > 0 and not self.stopping() and linger.wait(queue, seconds)
+        """Not all of a worker's processes may linger at once: the clock's messages need a slot."""
+        others = sum(slot.unstarted == LINGERING for slot in self._shared.slots())
+        if seconds <= 0 or others >= self._lingerers or self.stopping() or self._doubtful:
+            return False
+        self._shared.write(self._slot, unstarted=LINGERING)
+        try:
+            return linger.wait(queue, self._queues, seconds)
+        finally:
+            self._write_idle()
 
     @contextmanager
     def limit(self, seconds: float) -> Iterator[None]:

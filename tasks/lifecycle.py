@@ -47,8 +47,16 @@ def host() -> WorkerHost | None:
         return None
     key = (os.getpid(), threading.get_ident())
     if key not in _hosts:
-        _hosts[key] = WorkerHost(_shared, offered(), _placements(), lingers=float(conf.LINGER_SECONDS) > 0 and linger.available())
+        queues = _keeper.offer.queues if _keeper is not None else []
+        _hosts[key] = WorkerHost(_shared, offered(), _placements(), queues=queues, lingerers=_lingerers())
     return _hosts[key]
+
+
+def _lingerers() -> int:
+    """How many processes of this worker may linger at once: all but one, and one where there is only one."""
+    if _keeper is None or float(conf.LINGER_SECONDS) <= 0 or not linger.available():
+        return 0
+    return max(1, _keeper.offer.concurrency - 1)
 
 
 def offered() -> list[tuple[str, int]]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import platform
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import redis
@@ -20,12 +22,23 @@ from tasks.queues import celery_queue
 
 logger = logging.getLogger("outlast.dispatch")
 
-#: KEYS: who lingers (sorted set: member → until), the hints. ARGV: now. Answers 1 if a hint was left for a lingerer, else 0.
+#: KEYS: who lingers (sorted set: member → until). ARGV: now, what the names of the members' own lists begin with. Takes one lingerer off the
+#: set and leaves the hint in its own list: each registration stands for one hint, so none is left with somebody who has gone. Answers 1 or 0.
 _LEAVE_HINT = """
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
-if redis.call('ZCARD', KEYS[1]) <= redis.call('LLEN', KEYS[2]) then return 0 end
-redis.call('LPUSH', KEYS[2], '1')
-redis.call('PEXPIRE', KEYS[2], 5000)
+local chosen = redis.call('ZPOPMAX', KEYS[1])
+if #chosen == 0 then return 0 end
+redis.call('LPUSH', ARGV[2] .. chosen[1], '1')
+redis.call('PEXPIRE', ARGV[2] .. chosen[1], 5000)
+return 1
+"""
+
+#: KEYS: who lingers, then the Celery queues of this worker. ARGV: me, until. Answers 0 if a message waits there: it wants this slot.
+_BEGIN = """
+for index = 2, #KEYS do
+    if redis.call('LLEN', KEYS[index]) > 0 then return 0 end
+end
+redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
 return 1
 """
 
@@ -40,34 +53,40 @@ def leave_hint(queue: str) -> bool:
     if not available():
         return False
     try:
-        return bool(_script()(keys=[_key("lingering", queue), _key("hints", queue)], args=[time.time()]))
+        return bool(_script(_LEAVE_HINT)(keys=[_key("lingering", queue)], args=[time.time(), _key("hint", queue) + ":"]))
     except redis.RedisError as error:
         logger.debug("no hint left: %s", error)
         return False
 
 
-def wait(queue: str, seconds: float) -> bool:
-    """Linger for a hint; True if there was one."""
+def wait(queue: str, queues: Sequence[str], seconds: float) -> bool:
+    """Linger for a hint; True if there was one. Not while a message waits on any of the worker's `queues`."""
     if not available():
         return False
-    me = f"{os.getpid()}.{threading.get_ident()}"
-    lingering, hints = _key("lingering", queue), _key("hints", queue)
+    me = f"{platform.node()}.{os.getpid()}.{threading.get_ident()}"
+    lingering, mine = _key("lingering", queue), f"{_key('hint', queue)}:{me}"
     try:
         client = _client()
-        client.zadd(lingering, {me: time.time() + seconds + 0.1})
-        if client.blpop([hints], timeout=seconds) is not None:
-            return True  # and still listed for a moment: this turn looks again before it lets go
-        client.zrem(lingering, me)
-        # A hint that came between the time-out and the farewell must not be left behind.
-        return client.lpop(hints) is not None
+        waiting = [f"{_prefix()}{celery_queue(name)}" for name in queues]
+        if not _script(_BEGIN)(keys=[lingering, *waiting], args=[me, time.time() + seconds]):
+            return False
+        if client.blpop([mine], timeout=seconds) is not None:
+            return True
+        if client.zrem(lingering, me):
+            return False
+        client.delete(mine)  # a hint came between the time-out and the farewell
+        return True
     except redis.RedisError as error:
         logger.debug("not lingering: %s", error)
         return False
 
 
 def _key(kind: str, queue: str) -> str:
-    prefix = (current_app.conf.broker_transport_options or {}).get("global_keyprefix", "")
-    return f"{prefix}outlast:{kind}:{celery_queue(queue)}"
+    return f"{_prefix()}outlast:{kind}:{celery_queue(queue)}"
+
+
+def _prefix() -> str:
+    return str((current_app.conf.broker_transport_options or {}).get("global_keyprefix", ""))
 
 
 def _client() -> redis.Redis:
@@ -81,10 +100,10 @@ def _client_of(_pid: int) -> redis.Redis:
     return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=1, health_check_interval=10)
 
 
-@functools.lru_cache(maxsize=1)
-def _script_of(_pid: int) -> Any:
-    return _client().register_script(_LEAVE_HINT)
+@functools.lru_cache(maxsize=2)
+def _script_of(_pid: int, text: str) -> Any:
+    return _client().register_script(text)
 
 
-def _script() -> Any:
-    return _script_of(os.getpid())
+def _script(text: str) -> Any:
+    return _script_of(os.getpid(), text)

@@ -27,6 +27,8 @@ _NOBODY = b"\0" * 16
 
 #: In a slot's `unstarted`: the process may own rows that it does not work on, and has been in doubt since `started`.
 DOUBTFUL = -1
+#: In a slot's `unstarted`: the process has no work and waits a moment for a hint.
+LINGERING = -2
 
 
 def boottime() -> float:

@@ -562,7 +562,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="workflow",
-            index=models.Index(condition=models.Q(("worker_id__isnull", False)), fields=["worker_id"], name="outlast_workflow_owned"),
+            index=models.Index(
+                condition=models.Q(("worker_id__isnull", False)), fields=["worker_id"], name="outlast_workflow_owned"
+            ),
         ),
         migrations.AddIndex(
             model_name="workflow",

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
+
+from django.db.models import F
 
 from flows import registry
 from flows.core import fold, payload
@@ -14,6 +17,12 @@ from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Status, 
 from flows.models import Attempt, Transition, Wait, Workflow
 from flows.services import identify
 from flows.services.identify import get
+
+
+VERIFY_BATCH = 500
+
+#: What `fold` reads of a transition.
+LOG_FIELDS = ("seq", "from_status", "to_status", "from_node", "to_node", "outcome", "epoch", "intent_version", "policy_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +136,32 @@ def attempts(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
 
 
 def verify(workflow: Any = None, *, using: str | None = None) -> Iterable[tuple[UUID, list[fold.Difference]]]:
-    """Compare log and row of one workflow, or of all; yields (id, differences) of each, sound ones with an empty list."""
+    """Compare log and row of one workflow, or of all; yields (id, differences) of each, sound ones with an empty list.
+
+    Workflows move meanwhile: what differs is read again, log and row in one statement, before it is called a difference.
+    """
     alias = identify.alias(using)
     rows = Workflow.objects.using(alias).order_by("id")
     if workflow is not None:
         rows = rows.filter(pk=get(workflow, alias).pk)
-    for row in rows.values("id", *fold.FIELDS).iterator(chunk_size=500):
-        yield row["id"], fold.compare(timeline(row["id"], alias), row)
+    reading = rows.values("id", *fold.FIELDS).iterator(chunk_size=VERIFY_BATCH)
+    while batch := list(islice(reading, VERIFY_BATCH)):
+        logs: dict[UUID, list[dict[str, Any]]] = {row["id"]: [] for row in batch}
+        log = Transition.objects.using(alias).filter(workflow_id__in=list(logs)).order_by("workflow_id", "seq")
+        for entry in log.values("workflow_id", *LOG_FIELDS):
+            logs[entry["workflow_id"]].append(entry)
+        for row in batch:
+            found = fold.compare(logs[row["id"]], row)
+            yield row["id"], _differences(row["id"], alias) if found else []
+
+
+def _differences(row_id: UUID, using: str) -> list[fold.Difference]:
+    """What differs in one snapshot."""
+    own = {f"row_{field}": F(f"workflow__{field}") for field in fold.FIELDS}
+    log = list(Transition.objects.using(using).filter(workflow_id=row_id).order_by("seq").values(*LOG_FIELDS, **own))
+    if log:
+        return fold.compare(log, {field: log[0][f"row_{field}"] for field in fold.FIELDS})
+    return fold.compare([], {}) if Workflow.objects.using(using).filter(pk=row_id).exists() else []
 
 
 def _wait_view(wait: Wait) -> WaitView:

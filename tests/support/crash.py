@@ -4,6 +4,8 @@ CHAOS_CRASH=record:FILE          the points are written to FILE, one a line
 CHAOS_CRASH=at:NUMBER:FILE       the same, and SIGKILL at the point of that number (from 0)
 CHAOS_CRASH=once:FOLDER:WHO      SIGKILL at every kind of point, each the first time that any process of the run meets it;
                                  FOLDER holds what was met, WHO is child (the process itself) or worker (its parent too)
+    CHAOS_CRASH=each:KEY:FOLDER      SIGKILL at every point of the workflow of that key, each once: a point is known by its kind and by
+                                     the node and activity that the record shows; FOLDER holds what was met
 """
 
 from __future__ import annotations
@@ -12,12 +14,31 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 from flows.store import sql
 
 VARIABLE = "CHAOS_CRASH"
 #: Statements of the test kit: no product commits there.
 NOT_OURS = {"movable clock", "move clock", "plain clock", "drop clock"}
+#: What `each` leaves out: around a statement that only reads nothing is different from its neighbours, and a worker's own beginning is the
+#: same wherever the workflow stands.
+DULL = {
+    *(
+        "load",
+        "newest requests",
+        "lost work",
+        "read running",
+        "owner gone",
+        "find request",
+        "facts of request",
+        "next timer",
+        "now",
+    ),
+    *("register worker", "bury workers", "start"),
+}
 
 Seam = Callable[[str, str], None]
 
@@ -34,6 +55,9 @@ def install(order: str) -> None:
     elif kind == "at":
         number, _, path = rest.partition(":")
         sql.seam = numbered(int(number), Path(path))
+    elif kind == "each":
+        key, _, folder = rest.partition(":")
+        sql.seam = everywhere_once(Path(folder), key)
     else:
         who, names, folder = rest.split(":", 2)
         sql.seam = first_time(Path(folder), set(filter(None, names.split(","))), whole_worker=who == "worker")
@@ -63,15 +87,38 @@ def first_time(folder: Path, names: set[str], *, whole_worker: bool) -> Seam:
         is_parent = os.getpid() == began
         if (is_parent and not whole_worker) or (names and name not in names):
             return
-        try:
-            os.close(os.open(folder / f"{when} {name}", os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
+        if not is_new(folder, f"{when} {name}"):
             return
         if whole_worker and not is_parent:
             os.kill(began, signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
 
     return seam
+
+
+def everywhere_once(folder: Path, key: str) -> Seam:
+    connection: psycopg.Connection[Any] | None = None
+
+    def seam(when: str, name: str) -> None:
+        nonlocal connection
+        if name in NOT_OURS | DULL:
+            return
+        connection = connection or psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
+        found = connection.execute("SELECT node, activity_seq FROM outlast_workflow WHERE key = %s", [key]).fetchone()
+        node, activity = found or ("none", 0)
+        if is_new(folder, f"{when} {name} {node} {activity}"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return seam
+
+
+def is_new(folder: Path, point: str) -> bool:
+    """True for the first process that meets the point."""
+    try:
+        os.close(os.open(folder / point, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
 
 
 def points(path: Path) -> list[str]:

@@ -66,4 +66,6 @@ def vars_of_store() -> dict[str, str]:
     from flows.store import advance, attempts, claim, events, leave, load, locks, move, recover, start, tick, timers, workers
 
     modules = (advance, attempts, claim, events, leave, load, locks, move, recover, start, tick, timers, workers)
-    return {name: value for module in modules for name, value in vars(module).items() if name.isupper() and isinstance(value, str)}
+    return {
+        name: value for module in modules for name, value in vars(module).items() if name.isupper() and isinstance(value, str)
+    }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import flows
@@ -15,7 +16,8 @@ from flows.services import sweeps
 from flows.testing import Clock, LocalWorker, local_worker
 from tests.support.chaosapp.flows import Everything, Three
 
-ROLE = "chaos-reviewer"
+ROLE, CODING_ROLE = "chaos-reviewer", "release-manager"
+COMMENT = "Good. Please mention the new version in the changelog."
 ROUNDS = 60
 ENDED = {"complete", "failed", "cancelled", "superseded"}
 
@@ -59,7 +61,23 @@ def control(folder: str, key: str) -> None:
         carry_on(worker, Workflow.objects.get(key=f"{key}/next").pk, key)
 
 
-STORIES: dict[str, Callable[[str, str], None]] = {"everything": everything, "bundle": bundle, "control": control}
+def coding(folder: str, key: str) -> None:
+    """The demonstration's flow on a real repository: CI answers, the first review asks for changes, the second approves."""
+    from project.agents.coding.flows import UpgradeLibrary
+
+    remote = str(Path(folder, "remote.git"))
+    request = {"remote": remote, "workspaces": str(Path(folder, "workspaces")), "library": "latchkey", "to": "2.0"}
+    with taking_over() as worker:
+        run = UpgradeLibrary.start(request, key=key)
+        carry_on(worker, run.id, key)
+
+
+STORIES: dict[str, Callable[[str, str], None]] = {
+    "everything": everything,
+    "bundle": bundle,
+    "control": control,
+    "coding": coding,
+}
 
 
 def taking_over() -> Any:
@@ -88,6 +106,8 @@ def end_wait(wait: Wait, key: str) -> None:
     """What the world does about a wait. Twice is once."""
     if wait.kind in ("timer", "retry_window"):
         Clock("default").move(minutes=10)
+    elif wait.event_type == "ci.finished":
+        hear_ci(wait)
     elif wait.kind == "event":
         flows.signal(f"{key}/{wait.node}", wait.event_type, key=wait.key, payload={"n": 2})
     elif wait.kind == "approval":
@@ -96,7 +116,15 @@ def end_wait(wait: Wait, key: str) -> None:
         raise NotToBeEnded(f"a wait of kind {wait.kind} at {wait.node}")
 
 
+def hear_ci(wait: Wait) -> None:
+    from project.agents.coding import ci
+
+    remote = Workflow.objects.get(pk=wait.workflow_id).input["remote"]
+    ci.announce(ci.build(remote, wait.key), flows.signal, times=2)
+
+
 def answer(wait: Wait) -> None:
+    """Approved; by the coding agent's reviewers at the second time only."""
     from django.contrib.auth import get_user_model
 
     from approvals.models import Request
@@ -104,7 +132,9 @@ def answer(wait: Wait) -> None:
 
     request = Request.objects.get(wait_id=wait.pk)
     reviewer = get_user_model().objects.get(username=ROLE)
-    decided = decide(request, verdict="approve", digest=request.digest, by=reviewer)
+    asked_before = Wait.objects.filter(workflow_id=wait.workflow_id, kind="approval", id__lt=wait.pk).exists()
+    verdict = "changes" if request.role == CODING_ROLE and not asked_before else "approve"
+    decided = decide(request, verdict=verdict, digest=request.digest, by=reviewer, comment=COMMENT)
     if decided.code not in ("accepted", "already"):
         raise NotToBeEnded(decided.sentence)
 
@@ -115,7 +145,7 @@ def make_reviewer() -> None:
     from django.contrib.auth.models import Group
 
     reviewer = get_user_model().objects.create_superuser(ROLE)
-    reviewer.groups.add(Group.objects.create(name=ROLE))
+    reviewer.groups.add(*(Group.objects.create(name=name) for name in (ROLE, CODING_ROLE)))
 
 
 def tell(story: str, folder: str, key: str) -> None:
