@@ -96,6 +96,8 @@ def start_many(
         if intent is not None:
             intent_id, version = _share_intent(intent, alias)
             unique = [_for_intent(new, intent_id) for new in unique]
+        if len(unique) > 1:
+            store.lock_known(definition.name, [new.key for new in unique if new.key is not None], alias)
         rows = store.start(unique, _common(definition, by, priority, version, own_intent=intent is None), alias)
         made = {row.key if row.key is not None else row.id: row for row in rows}
         answers = [_answer(definition, new, made) for new in prepared]

@@ -36,6 +36,15 @@ class StartedRow:
     created: bool
 
 
+KNOWN = "SELECT id FROM outlast_workflow WHERE flow_name = %(flow)s AND key = ANY (%(keys)s::text[]) ORDER BY id FOR UPDATE"
+
+
+def lock_known(flow: str, keys: Sequence[str], using: str) -> None:
+    """Lock the runs that have one of these keys already, in id order as everybody does; the start itself goes by key."""
+    if len(keys) > 1:
+        run("lock known keys", KNOWN, {"flow": flow, "keys": list(keys)}, using)
+
+
 START = """
 WITH given AS (
     SELECT * FROM unnest(
