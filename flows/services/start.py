@@ -96,9 +96,10 @@ def start_many(
         if intent is not None:
             intent_id, version = _share_intent(intent, alias)
             unique = [_for_intent(new, intent_id) for new in unique]
-        if len(unique) > 1:
-            store.lock_known(definition.name, [new.key for new in unique if new.key is not None], alias)
         rows = store.start(unique, _common(definition, by, priority, version, own_intent=intent is None), alias)
+        if len(rows) < len(unique):
+            created = {row.id for row in rows}
+            rows += store.taken(definition.name, [new.key for new in unique if new.id not in created and new.key], alias)
         made = {row.key if row.key is not None else row.id: row for row in rows}
         answers = [_answer(definition, new, made) for new in prepared]
         ready = [(row.id, _queue(definition), definition.name, definition.start) for row in rows if row.created]

@@ -36,15 +36,6 @@ class StartedRow:
     created: bool
 
 
-KNOWN = "SELECT id FROM outlast_workflow WHERE flow_name = %(flow)s AND key = ANY (%(keys)s::text[]) ORDER BY id FOR UPDATE"
-
-
-def lock_known(flow: str, keys: Sequence[str], using: str) -> None:
-    """Lock the runs that have one of these keys already, in id order as everybody does; the start itself goes by key."""
-    if len(keys) > 1:
-        run("lock known keys", KNOWN, {"flow": flow, "keys": list(keys)}, using)
-
-
 START = """
 WITH given AS (
     SELECT * FROM unnest(
@@ -64,20 +55,20 @@ WITH given AS (
         flows_now() - %(priority)s::int * %(priority_seconds)s::int * interval '1 second',
         flows_now() + %(deadline)s::interval, flows_now(), flows_now()
     FROM given ORDER BY key NULLS LAST, id
-    ON CONFLICT (flow_name, key) WHERE key IS NOT NULL DO UPDATE SET key = EXCLUDED.key
-    RETURNING id, key, intent_id, input_digest, status, outcome, deadline_at, (xmax = 0) AS created
+    ON CONFLICT (flow_name, key) WHERE key IS NOT NULL DO NOTHING
+    RETURNING id, key, intent_id, input_digest, status, outcome, deadline_at
 ), intent AS (
     INSERT INTO outlast_intent (id, goal, version, status, user_id, user_label, created_at, updated_at)
     SELECT g.intent_id, g.goal, 1, 'active', %(user)s, %(user_label)s, flows_now(), flows_now()
-    FROM started s JOIN given g USING (id) WHERE s.created AND %(own_intent)s::bool
+    FROM started s JOIN given g USING (id) WHERE %(own_intent)s::bool
 ), activity AS (
     INSERT INTO outlast_activity (workflow_id, seq, node, step, visit, status, attempt, fence, failures, lost, timeout_s, opened_at)
     SELECT id, 1, %(node)s, %(step)s, 1, 'scheduled', 0, 0, 0, 0, %(timeout)s::float8, flows_now()
-    FROM started WHERE created AND %(opens)s::bool
+    FROM started WHERE %(opens)s::bool
 ), timer AS (
     INSERT INTO outlast_timer (workflow_id, kind, due_at, epoch, intent_version, policy_version, status)
     SELECT id, 'workflow_deadline', deadline_at, 0, %(intent_version)s::int, %(policy)s, 'pending'
-    FROM started WHERE created AND deadline_at IS NOT NULL
+    FROM started WHERE deadline_at IS NOT NULL
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
@@ -85,14 +76,17 @@ WITH given AS (
     )
     SELECT id, 1, '', 'runnable', '', %(node)s, '', 0, 'start', %(user_label)s, %(intent_version)s::int, %(policy)s,
         CASE WHEN %(opens)s::bool THEN 1 END, flows_now()
-    FROM started WHERE created
+    FROM started
 )
-SELECT id, key, intent_id, input_digest, status, outcome, created FROM started
+SELECT id, key, intent_id, input_digest, status, outcome, true FROM started
 """
 
 
 def start(new: Sequence[NewWorkflow], common: dict[str, Any], using: str) -> list[StartedRow]:
-    """Start workflows that share all but identity and input. A row that had the key already comes back with `created` False.
+    """Start workflows that share all but identity and input; those whose key is taken are left out (see `taken`).
+
+    Two starts of one key meet at its unique index: the second waits until the first commits, in order of key, and holds no lock on the row
+    that it then finds. (To update that row, only to have it returned, would lock by key what everybody else locks by id.)
 
     `common` holds flow, flow_version, fingerprint, node, step, opens (the first node is an activity), timeout, queue, placement,
     priority, priority_seconds, deadline (interval or None), intent_version, own_intent, user, user_label, release, policy.
@@ -108,3 +102,14 @@ def start(new: Sequence[NewWorkflow], common: dict[str, Any], using: str) -> lis
         "subjects": [w.subject for w in new],
     }
     return [StartedRow(*row) for row in run("start", START, params, using)]
+
+
+TAKEN = """
+SELECT id, key, intent_id, input_digest, status, outcome, false FROM outlast_workflow
+WHERE flow_name = %(flow)s AND key = ANY (%(keys)s::text[])
+"""
+
+
+def taken(flow: str, keys: Sequence[str], using: str) -> list[StartedRow]:
+    """The runs that have these keys already."""
+    return [StartedRow(*row) for row in run("taken keys", TAKEN, {"flow": flow, "keys": list(keys)}, using)]

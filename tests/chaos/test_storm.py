@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.support.chaosapp.flows import Load
+from tests.support.chaosapp.flows import Fatal, Load
 from tests.support.processes import Site
 
-COUNT, BLOWS = 150, 15
+COUNT, FATAL, BLOWS = 150, 5, int(os.environ.get("CHAOS_BLOWS", "15"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or random.randrange(1, 10**6)
 
 
@@ -109,8 +109,10 @@ def test_after_the_storm_everything_has_ended_right(
 ) -> None:
     measured("seed of the storm (CHAOS_SEED)", SEED)
     site = make_site(LEASE_SECONDS=3.0, LEASE_RENEW_SECONDS=1.0)
-    site.start_many(Load, [{"seconds": 0.1}] * COUNT)
-    site.answer_load(COUNT)
+    count = COUNT * BLOWS // 15
+    site.start_many(Load, [{"seconds": 0.1}] * count)
+    site.start_many(Fatal, [{}] * FATAL)
+    site.answer_load(count)
     storm = Storm(site, random.Random(SEED))
     for _ in range(BLOWS):
         storm.blow()
@@ -121,4 +123,4 @@ def test_after_the_storm_everything_has_ended_right(
         site.wait("a little progress", lambda before=before: storm.supervise() and len(site.open_runs()) < before, seconds=60)
     took = site.wait("the end of the workflows", lambda: storm.supervise() and not site.open_runs(), seconds=90)
     measured("from the last blow to the end of the work", took)
-    site.assert_sound(COUNT)
+    site.assert_sound(count + FATAL)

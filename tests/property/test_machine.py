@@ -1,0 +1,276 @@
+"""A state machine over the services: whatever is done in whatever order, the record is what the small model says, arrow by arrow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule, run_state_machine_as_test
+
+import flows
+from flows import COMPLETE, Activity, Deadline, End, Flow, Retry, Sleep, Wait, minutes, seconds
+from flows.core.errors import IntentClosed
+from flows.models import Activity as ActivityRow
+from flows.models import Event, Workflow
+from flows.services import describe, sweeps
+from flows.services.owned import Owned
+from flows.services.proceed import Progress
+from flows.store.sql import run as execute
+from flows.testing import Clock
+from tests import factories
+from tests.property.model import Run
+from tests.support import record as records
+
+USING = "default"
+RETRY = Retry(max_attempts=3, initial=seconds(10), backoff=2, jitter=0, max_lost=2)
+KEYS = st.sampled_from(["k1", "k2"])
+DICE = st.integers(0, 7)
+
+
+class Machine(Flow):
+    class Meta:
+        name = "t-machine"
+
+    one = Activity(factories.work, retry=RETRY, then="nap")
+    nap = Sleep(minutes(1), then="ask")
+    ask = Wait("t.machine", key=factories.key_of, deadline=Deadline(hours=1, then="late"), then="two")
+    two = Activity(factories.work, retry=RETRY, then="done")
+    late = Activity(factories.work, retry=RETRY, then="done")
+    done = End(COMPLETE)
+
+
+class Record(RuleBasedStateMachine):
+    """One example: an empty record, two workers, and the model beside it."""
+
+    runs = Bundle("runs")
+    clock: Clock
+
+    def __init__(self) -> None:
+        super().__init__()
+        records.wipe()
+        execute("midnight", "UPDATE outlast_test_clock SET shift = interval '0'", {}, USING)
+        self.now, self.serial = 0.0, 0
+        self.model: dict[Any, Run] = {}
+        self.keys: dict[str, Any] = {}
+        self.versions: dict[Any, int] = {}
+        self.closed: set[Any] = set()
+        self.inbox: dict[str, tuple[str, str]] = {}
+        self.held: list[Owned] = []
+        self.ghosts: list[Owned] = []
+        self.epochs: dict[Any, int] = {}
+        self.workers = [factories.another_worker(), factories.another_worker()]
+
+    # ------------------------------------------------------------ starting and ending
+
+    @initialize(target=runs)
+    def first(self) -> Any:
+        return self.start("k1", None)
+
+    @rule(target=runs, key=KEYS, name=st.sampled_from([None, None, "once"]))
+    def start(self, key: str, name: str | None) -> Any:
+        """By key it is the same run for ever."""
+        if name in self.keys:
+            assert (again := Machine.start({"key": "k1"}, key=name)).id == self.keys[name]
+            assert not again.created
+            return multiple()
+        started = Machine.start({"key": "k1" if name else key}, key=name)
+        if name:
+            self.keys[name] = started.id
+        self.model[started.id] = Run("k1" if name else key, started.intent_id)
+        self.versions[started.intent_id] = 1
+        return started.id
+
+    @rule(target=runs, of=runs, key=KEYS)
+    def start_under_the_same_intent(self, of: Any, key: str) -> Any:
+        intent = self.model[of].intent
+        try:
+            started = Machine.start({"key": key}, intent=intent)
+        except IntentClosed:
+            assert intent in self.closed
+            return multiple()
+        assert intent not in self.closed
+        self.model[started.id] = Run(key, intent)
+        return started.id
+
+    @rule(of=runs)
+    def cancel(self, of: Any) -> None:
+        run = self.model[of]
+        expected = "accepted" if run.live else "already" if run.status == "cancelled" else "too_late"
+        assert flows.cancel(of).answer == expected
+        if run.live:
+            run.end("cancelled")
+            self.haunt()
+
+    @rule(of=runs)
+    def supersede(self, of: Any) -> None:
+        intent = self.model[of].intent
+        self.serial += 1
+        done = flows.supersede(intent, goal=f"goal {self.serial}")
+        if intent in self.closed:
+            assert done.answer == "too_late"
+            return
+        self.versions[intent] += 1
+        ended = {row_id for row_id, run in self.model.items() if run.intent == intent and run.live}
+        assert (done.answer, done.version, set(done.ended)) == ("accepted", self.versions[intent], ended)
+        for row_id in ended:
+            self.model[row_id].end("superseded")
+        self.haunt()
+
+    @rule(of=runs, dice=DICE)
+    def cancel_intent(self, of: Any, dice: int) -> None:
+        if dice:
+            return
+        intent = self.model[of].intent
+        assert flows.cancel_intent(intent).answer == ("already" if intent in self.closed else "accepted")
+        self.closed.add(intent)
+        for run in self.model.values():
+            if run.intent == intent and run.live:
+                run.end("cancelled")
+        self.haunt()
+
+    # ------------------------------------------------------------ people
+
+    @rule(of=runs)
+    def pause(self, of: Any) -> None:
+        assert flows.pause(of).answer == self.model[of].pause()
+
+    @rule(of=runs)
+    def resume(self, of: Any) -> None:
+        assert flows.resume(of).answer == self.model[of].resume()
+
+    # ------------------------------------------------------------ the world
+
+    @rule(key=KEYS, number=st.integers(0, 5))
+    def signal(self, key: str, number: int) -> None:
+        event = f"{key}-{number}"
+        received = flows.signal(event, "t.machine", key=key, payload={"n": number})
+        known = event in self.inbox
+        if known and self.inbox[event][1] == "consumed":
+            assert received.answer == "already"
+            return
+        woken = {row_id for row_id, run in self.model.items() if run.key == key and run.live and run.hear(event)}
+        assert set(received.woken) == woken
+        assert received.answer == ("accepted" if woken else "already" if known else "kept")
+        self.inbox[event] = (key, "consumed" if woken else "pending")
+
+    @rule(span=st.sampled_from([25, 25, 7200]))
+    def time_passes(self, span: int) -> None:
+        self.clock.move(seconds=span)
+        self.now += span
+
+    @rule()
+    def tick(self) -> None:
+        sweeps.run_tick(USING)
+        for run in self.model.values():
+            run.clock(self.now)
+            if run.overdue(self.now):
+                run.fail(self.now)
+        self.haunt()
+
+    # ------------------------------------------------------------ workers
+
+    @rule(number=st.integers(0, 1))
+    def take(self, number: int) -> None:
+        """A claim and its first decision: somebody who is ready gets it, and nobody else."""
+        worker = self.workers[number]
+        ready = {row_id for row_id, run in self.model.items() if run.status == "runnable"}
+        taken = factories.take_up_to(worker, 1)
+        assert bool(taken) == bool(ready)
+        for owned in taken:
+            assert owned.row.id in ready
+            run = self.model[owned.row.id]
+            progress = factories.enter(owned)
+            used = run.take(worker.incarnation, self.now, lambda run=run: self.earliest(run.key))
+            if used is not None:
+                self.inbox[used] = (run.key, "consumed")
+            assert progress is (Progress.RUN if run.status == "running" else Progress.LEFT)
+            if run.status == "running":
+                self.held.append(owned)
+
+    @rule(dice=DICE, good=st.booleans())
+    def attempt_ends(self, dice: int, good: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
+        if not self.held:
+            return
+        owned = self.held.pop(dice % len(self.held))
+        run = self.model[owned.row.id]
+        progress = factories.complete(owned) if good else factories.fail(owned)
+        run.finish(self.now) if good else run.fail(self.now)
+        assert progress is Progress.LEFT
+
+    @rule(dice=DICE)
+    def an_old_owner_comes_back(self, dice: int) -> None:
+        """Its result moves nothing."""
+        if self.ghosts:
+            owned = self.ghosts[dice % len(self.ghosts)]
+            before = Workflow.objects.values_list("version", "status").get(pk=owned.row.id)
+            assert factories.try_complete(owned) in (None, Progress.LOST)
+            assert Workflow.objects.values_list("version", "status").get(pk=owned.row.id) == before
+
+    @rule(number=st.integers(0, 1), dice=DICE)
+    def a_worker_dies(self, number: int, dice: int) -> None:
+        if dice > 2:
+            return
+        victim = self.workers[number]
+        lost = [run for run in self.model.values() if run.status == "running" and run.owner == victim.incarnation]
+        assert factories.lose(victim) == len(lost)
+        for run in lost:
+            run.put_back()
+        self.haunt()
+        self.workers[number] = factories.another_worker()
+
+    # ------------------------------------------------------------ helpers
+
+    def earliest(self, key: str) -> str | None:
+        """The oldest event that nobody has taken yet."""
+        return next((event for event, (channel, status) in self.inbox.items() if (channel, status) == (key, "pending")), None)
+
+    def haunt(self) -> None:
+        """Owners whose work was taken from them are ghosts."""
+        for owned in list(self.held):
+            run = self.model[owned.row.id]
+            if run.status != "running" or run.owner != owned.worker:
+                self.held.remove(owned)
+                self.ghosts.append(owned)
+
+    # ------------------------------------------------------------ what must hold
+
+    @invariant()
+    def the_record_is_what_the_model_says(self) -> None:
+        rows = {row.pk: row for row in Workflow.objects.all()}
+        found = {row_id: (row.status, row.outcome, row.node, row.epoch) for row_id, row in rows.items()}
+        assert found == {row_id: run.row() for row_id, run in self.model.items()}
+        for row_id, row in rows.items():
+            run = self.model[row_id]
+            assert row.worker_id == (run.owner if run.status == "running" else None)
+            assert (row.pause_requested_at is not None) == run.pause_asked
+            assert row.epoch >= self.epochs.get(row_id, 0)
+            self.epochs[row_id] = row.epoch
+        assert dict(Event.objects.values_list("event_id", "status")) == {
+            event: status for event, (_, status) in self.inbox.items()
+        }
+
+    @invariant()
+    def nobody_is_stranded_and_every_log_is_right(self) -> None:
+        assert records.stranded() == []
+        assert [found for found in describe.verify() if found[1]] == []
+        active = ActivityRow.objects.filter(status__in=["scheduled", "running"]).values_list("workflow_id", flat=True)
+        assert len(set(active)) == len(active)
+        assert set(active) == {row_id for row_id, run in self.model.items() if "activity" in run.open}
+
+
+@pytest.mark.req("A2", "A3", "A4")
+def test_the_record_is_what_the_model_says(clock: Clock) -> None:
+    Record.clock = clock
+    run_state_machine_as_test(
+        Record,
+        settings=settings(
+            max_examples=60,
+            stateful_step_count=45,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
