@@ -104,18 +104,26 @@ def measure(lab: Lab, python: Path, entry: plan.Entry, number: int, out: Path, o
         file.write(json.dumps({**found, "round": number}) + "\n")
 
 
+class _ToldToEnd(BaseException):
+    """SIGINT, SIGTERM or SIGHUP came while a peer was measured."""
+
+
 def run(command: list[str], environ: dict[str, str], folder: Path) -> int:
     """The exit code. Told to end, the peer is told, too: its workers are in sessions of their own."""
     process = subprocess.Popen(command, env=environ, cwd=folder, stdout=sys.stderr)
 
     def end(received: int, _frame: object) -> None:
-        process.terminate()
-        process.wait()
-        raise SystemExit(128 + received)
+        raise _ToldToEnd(received)  # out of the wait below; a second wait inside it would wait for its lock for ever
 
     before = {received: signal.signal(received, end) for received in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         return process.wait()
+    except _ToldToEnd as told:
+        for received in before:
+            signal.signal(received, signal.SIG_IGN)
+        process.terminate()
+        process.wait()
+        raise SystemExit(128 + told.args[0]) from None
     finally:
         for received, handler in before.items():
             signal.signal(received, handler)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from celery import current_app
 
@@ -12,12 +13,33 @@ from tasks.queues import CONTROL, celery_queue
 
 #: A message that nobody took for so long says nothing that the sweep has not found.
 EXPIRES_SECONDS = 60
+#: After a failure no hint is sent for so long; the clock finds the work meanwhile.
+SILENT_SECONDS = 2.0
 
 
 class CeleryDispatcher:
     """Publishes hints through the host's own Celery app."""
 
+    def __init__(self) -> None:
+        self._silent_until = 0.0
+
     def publish(self, hints: Sequence[Hint]) -> None:
+        self._unless_silent(lambda: self._publish(hints))
+
+    def look_soon(self, seconds: float) -> None:
+        self._unless_silent(lambda: self._look_soon(seconds))
+
+    def _unless_silent(self, send: Callable[[], None]) -> None:
+        """A web request or a worker waits for a broker that hangs once, and not for every hint."""
+        if time.monotonic() < self._silent_until:
+            return
+        try:
+            send()
+        except Exception:
+            self._silent_until = time.monotonic() + SILENT_SECONDS
+            raise
+
+    def _publish(self, hints: Sequence[Hint]) -> None:
         with current_app.producer_or_acquire() as producer:
             for hint in hints:
                 if linger.leave_hint(hint.queue):
@@ -34,7 +56,7 @@ class CeleryDispatcher:
                     ignore_result=True,
                 )
 
-    def look_soon(self, seconds: float) -> None:
+    def _look_soon(self, seconds: float) -> None:
         current_app.send_task(
             "outlast.timers",
             queue=celery_queue(CONTROL),

@@ -49,11 +49,17 @@ def available() -> bool:
 
 
 def leave_hint(queue: str) -> bool:
-    """Leave a hint with somebody who lingers on that queue; False if nobody does (send a message then)."""
+    """Leave a hint with somebody who lingers on that queue; False if nobody does (send a message then).
+
+    Raises:
+        redis.ConnectionError, redis.TimeoutError: the broker is away; a message would fare no better.
+    """
     if not available():
         return False
     try:
         return bool(_script(_LEAVE_HINT)(keys=[_key("lingering", queue)], args=[time.time(), _key("hint", queue) + ":"]))
+    except (redis.ConnectionError, redis.TimeoutError):
+        raise
     except redis.RedisError as error:
         logger.debug("no hint left: %s", error)
         return False
@@ -97,7 +103,7 @@ def _client() -> redis.Redis:
 def _client_of(_pid: int) -> redis.Redis:
     """One client per process: a connection must not cross a fork."""
     url = str(current_app.conf.broker_url).replace("redis+socket://", "unix://", 1)
-    return redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=1, health_check_interval=10)
+    return redis.Redis.from_url(url, socket_timeout=2, socket_connect_timeout=1, health_check_interval=10)
 
 
 @functools.lru_cache(maxsize=2)

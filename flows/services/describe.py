@@ -18,7 +18,6 @@ from flows.models import Attempt, Transition, Wait, Workflow
 from flows.services import identify
 from flows.services.identify import get
 
-
 VERIFY_BATCH = 500
 
 #: What `fold` reads of a transition.

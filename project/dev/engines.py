@@ -276,9 +276,7 @@ def give_to(path, become):
 
 def clean_environment():
     """Without what points PostgreSQL's tools elsewhere, and without a locale that may not exist."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG", "OUTLAST_RUN"))
-    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG", "OUTLAST_RUN"))}
     return {**kept, "LC_ALL": "C"}
 
 

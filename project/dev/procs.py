@@ -239,8 +239,7 @@ class Runner:
             self.due[name] = time.monotonic() + wait
             self.say(
                 name,
-                "ended with code %s; starting it again%s"
-                % (process.popen.returncode, " in %d s" % wait if wait else ""),
+                "ended with code %s; starting it again%s" % (process.popen.returncode, " in %d s" % wait if wait else ""),
             )
 
     def end(self):

@@ -91,10 +91,7 @@ class Supervisor:
         return {"pid": process.pid}
 
     def do_status(self):
-        return {
-            name: {"pid": server["process"].pid, "code": server["process"].poll()}
-            for name, server in self.servers.items()
-        }
+        return {name: {"pid": server["process"].pid, "code": server["process"].poll()} for name, server in self.servers.items()}
 
     def do_stop(self, *, name, force=False):
         server = self.servers[name]
@@ -138,9 +135,7 @@ class Supervisor:
 
     def save(self):
         processes = {
-            name: identity(server["process"].pid)
-            for name, server in self.servers.items()
-            if server["process"].poll() is None
+            name: identity(server["process"].pid) for name, server in self.servers.items() if server["process"].poll() is None
         }
         state = {"supervisor": identity(os.getpid()), "processes": processes, "info": self.info}
         new = self.state_path + ".new"

@@ -107,10 +107,8 @@ def scalar(url: str, query: str) -> Any:
 
 def test_they_are_what_production_has(env: servers.Servers) -> None:
     assert scalar(env.database_url, "SELECT current_setting('server_version_num')::int") >= 180000
-    settings = (
-        "SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings WHERE name IN ({})".format(
-            "'fsync', 'full_page_writes', 'listen_addresses', 'server_encoding', 'synchronous_commit', 'TimeZone'"
-        )
+    settings = "SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings WHERE name IN ({})".format(
+        "'fsync', 'full_page_writes', 'listen_addresses', 'server_encoding', 'synchronous_commit', 'TimeZone'"
     )
     assert scalar(env.database_url, settings).split() == [
         "TimeZone=UTC",

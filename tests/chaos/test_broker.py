@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import uuid
 from collections.abc import Callable
 
@@ -94,6 +95,23 @@ def test_a_broker_that_hangs_costs_no_lease(make_site: Callable[..., Site]) -> N
     assert sorted(site.attempts(lost, "two")) == ["lost", "succeeded"]
     assert [site.attempts(run, "two") for run in runs if run != lost] == [["succeeded"]]
     site.assert_sound(2)
+
+
+@pytest.mark.req("T1")
+def test_callers_do_not_wait_again_and_again_for_a_broker_that_hangs(site: Site, measured: Callable[[str, float], None]) -> None:
+    site.worker()
+    site.beat()
+    os.kill(site.servers.redis_pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        runs = [site.start(Three) for _ in range(3)]
+        took = time.monotonic() - began
+    finally:
+        os.kill(site.servers.redis_pid, signal.SIGCONT)
+    measured("three starts with a broker that hangs", took)
+    assert took < 8
+    site.wait_complete(*runs)
+    site.assert_sound(3)
 
 
 @pytest.mark.req("T1")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.support.chaosapp.flows import Held, HeldTwice, Load, Three
-from tests.support.processes import Site
+from tests.support.processes import Site, family
 
 COUNT = 30
 
@@ -44,6 +47,28 @@ def test_the_database_restarts_under_load(site: Site, supervised: Callable[[], A
         site.start_server("postgres")
     site.wait("the end of the workflows", supervised, seconds=90)
     site.assert_sound(COUNT)
+
+
+@pytest.mark.req("T1", "A7")
+def test_the_database_freezes_for_longer_than_a_lease(make_site: Callable[..., Site]) -> None:
+    """Nobody can renew, nobody can take over: when it goes on, the work is put back or carried on, and ends right once."""
+    site = make_site(LEASE_SECONDS=3.0, LEASE_RENEW_SECONDS=1.0)
+    site.worker()
+    site.beat()
+    held = site.start(Held)
+    site.wait("the step", lambda: site.called("two/1"))
+    site.start_many(Load, [{"seconds": 0.1}] * 10)
+    site.answer_load(10)
+    pids = family(site.servers.pg_pid)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    thawed = threading.Timer(5.0, lambda: [os.kill(pid, signal.SIGCONT) for pid in pids])  # two leases, nearly
+    thawed.start()
+    site.let_go()
+    thawed.join()
+    site.wait("the end of the workflows", lambda: not site.open_runs())
+    assert site.attempts(held, "two")[-1] == "succeeded"
+    site.assert_sound(11)
 
 
 @pytest.mark.req("T1", "A6")

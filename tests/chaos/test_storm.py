@@ -6,13 +6,12 @@ import os
 import random
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import redis
 
 from tests.support.chaosapp.flows import Fatal, Load
-from tests.support.processes import Site
+from tests.support.processes import Site, family
 
 COUNT, FATAL, BLOWS = 150, 5, int(os.environ.get("CHAOS_BLOWS", "15"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or random.randrange(1, 10**6)
@@ -65,11 +64,7 @@ class Storm:
             os.kill(self.dice.choice(children), signal.SIGKILL)
 
     def children(self, name: str) -> list[int]:
-        pid = self.site.procs.processes[name].pid
-        try:
-            return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-        except OSError:
-            return []
+        return family(self.site.procs.processes[name].pid)[1:]
 
     def freeze(self) -> None:
         """For about as long as a lease."""

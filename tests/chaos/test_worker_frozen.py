@@ -5,18 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.support.chaosapp import journal
 from tests.support.chaosapp.flows import Held
-from tests.support.processes import Site
-
-
-def family(pid: int) -> list[int]:
-    """The process and its children."""
-    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+from tests.support.processes import Site, family
 
 
 @pytest.mark.req("T1", "A7", "B1")

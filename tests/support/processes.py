@@ -222,6 +222,14 @@ class Site:
         return [fault for _, found in describe.verify(using=ALIAS) for fault in found]
 
 
+def family(pid: int) -> list[int]:
+    """The process and its children; empty if it is gone."""
+    try:
+        return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    except OSError:
+        return []
+
+
 def uneven_attempts(rows: Callable[[str], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
     """Activities whose history is not 1, 2, …, n with the row's own count, or not ended by exactly one success where it is done."""
     return rows(
