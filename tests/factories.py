@@ -37,7 +37,6 @@ from flows.services.attempt import Attempt
 from flows.services.owned import Owned, take
 from flows.services.proceed import Keeping, Progress, proceed
 from flows.services.start import Started
-from flows.store import sql
 from flows.store.claim import claim
 from flows.store.sql import run
 from flows.testing import Clock, LocalWorker
@@ -374,24 +373,3 @@ def run_alone(owned: Owned, worker: LocalWorker) -> None:
     if progress is Progress.RUN:
         trigger, ended = attempts.run(owned, worker, taken_over=False)
         proceed(owned, trigger, LET_GO, ended)
-
-
-class Died(BaseException):
-    """The process ends here, as far as the test is concerned."""
-
-
-def dying_after(owned: Owned, commit: str) -> bool:
-    """The first decision of a turn, cut off right after the commit of that name; whether it came so far."""
-
-    def die(when: str, name: str) -> None:
-        if (when, name) == ("after", commit):
-            raise Died
-
-    sql.seam = die
-    try:
-        enter(owned)
-    except Died:
-        return True
-    finally:
-        sql.seam = None
-    return False

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from django.db import connections
+from psycopg.pq import TransactionStatus
 
 from flows import registry
 from flows.conf import conf
@@ -149,6 +150,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     attempt = Attempt(owned, limits)
     function = registry.function(node.step(attempt.step).do if isinstance(node, Pipeline) else node.do)
     connection = connections[owned.using]
+    before = _transaction(connection)
     try:
         with limits.limit(_timeout(owned)):
             if taken_over:
@@ -156,7 +158,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
             answer = function(attempt)
             if inspect.iscoroutine(answer):
                 answer = asyncio.run(answer)
-        if connection.in_atomic_block:
+        if _transaction(connection) != before:
             raise ActivityError(f"{attempt.node} returned inside an open transaction")
         accepted = node.accept(answer, owned.state) if not attempt.step else answer
         text = payload.encode(accepted, f"the result of {attempt.flow}.{attempt.node}", conf.MAX_RESULT_BYTES)
@@ -165,7 +167,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     except Exception as error:  # noqa: BLE001 - author code: every error is classified and becomes part of the record
         failure = classify(error)
         _log(attempt, failure, error)
-        _tidy(connection)
+        _tidy(connection, before)
         ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=failure.classes[0] if failure.classes else None)
         return Failed(failure), ending
     return Completed(payload.decode(json.loads(text))), Ending(AttemptOutcome.SUCCEEDED, result=text)
@@ -208,17 +210,22 @@ def _timeout(owned: Owned) -> float:
     return span.total_seconds()
 
 
-def _tidy(connection: Any) -> None:
+def _transaction(connection: Any) -> tuple[int, bool]:
+    """How deep in `atomic` blocks, and whether statements commit only later: a worker's is (0, False), a test's own may be deeper."""
+    raw = connection.connection
+    if raw is None or raw.closed:
+        return 0, False
+    depth = len(connection.savepoint_ids) + 1 if connection.in_atomic_block else 0
+    return depth, not connection.autocommit or raw.pgconn.transaction_status != TransactionStatus.IDLE
+
+
+def _tidy(connection: Any, before: tuple[int, bool]) -> None:
     """Leave no transaction of the author's code behind: the arrows must commit on their own."""
-    if connection.in_atomic_block or (connection.connection is not None and connection.connection.closed):
-        connection.close() if not connection.in_atomic_block else _abandon(connection)
-
-
-def _abandon(connection: Any) -> None:
-    connection.in_atomic_block = False
-    connection.savepoint_ids = []
-    connection.needs_rollback = False
-    connection.close()
+    if _transaction(connection) != before or (connection.connection is not None and connection.connection.closed):
+        connection.in_atomic_block = False
+        connection.savepoint_ids = []
+        connection.needs_rollback = False
+        connection.close()
 
 
 def _log(attempt: Attempt, failure: Failure, error: BaseException) -> None:

@@ -47,9 +47,8 @@ class Owned:
     def opening(self) -> Trigger:
         """The trigger with which a turn begins."""
         if self.state.activity is None and self.state.wait is None:
-            known = self.state.results.get(self.row.node)
-            if self.row.error_code == DEFINITION_FAULT and known is not None:
-                return Completed(known)
+            if self.row.error_code == DEFINITION_FAULT and self.row.node in self.state.results:
+                return Completed(self.state.results[self.row.node])  # done, with whatever it returned; only the way on is missing
             return Entered()
         return Woken()
 

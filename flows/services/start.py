@@ -24,6 +24,8 @@ from flows.store import locks
 from flows.store import start as store
 from flows.store.sql import committing
 
+MAX_PRIORITY = 32767
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -86,6 +88,7 @@ def start_many(
     """Start many runs of one flow as (key, input), in one statement; the answers come in the order given. Same rules as `start`."""
     alias = identify.alias(using)
     definition = flow.definition
+    _check_priority(priority, definition)
     prepared = [_prepare(definition, key, value, goal, subject) for key, value in runs]
     unique = _without_repeats(definition, prepared)
     if not unique:
@@ -132,6 +135,13 @@ def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], 
     digest = canonical.digest(dict(value), producer)
     new = new_id()
     return store.NewWorkflow(new, new, key, text, digest, goal or f"{definition.name} {key or ''}".strip(), _subject(subject))
+
+
+def _check_priority(priority: object, definition: Definition) -> None:
+    if not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
+        raise PayloadError(
+            f"the priority of {definition.name}", f"must be a whole number up to {MAX_PRIORITY}, got {priority!r:.80}"
+        )
 
 
 def _check_object(value: object, producer: str) -> None:

@@ -15,7 +15,7 @@ from flows.models import Activity as ActivityRow
 from flows.models import Attempt
 from flows.services import attempt as attempts
 from flows.services.proceed import Progress
-from flows.testing import Clock, LocalWorker
+from flows.testing import Clock, LocalWorker, local_worker, movable_clock
 from tests import factories
 from tests.factories import Line, calls, does, row, status
 
@@ -52,19 +52,47 @@ def test_nothing_is_held_while_activity_code_runs(worker: LocalWorker, onlooker:
 
 
 @pytest.mark.req("A6")
-def test_code_that_leaves_a_transaction_open_has_failed(worker: LocalWorker) -> None:
+@pytest.mark.parametrize(
+    "leave_open",
+    [
+        lambda: transaction.atomic().__enter__(),
+        lambda: [transaction.set_autocommit(False), connection.cursor().execute("SELECT 1")],
+        lambda: connection.cursor().execute("BEGIN"),
+    ],
+    ids=["atomic", "autocommit", "BEGIN"],
+)
+@pytest.mark.parametrize("how", ["returns", "raises"])
+def test_code_that_leaves_a_transaction_open_has_failed(worker: LocalWorker, leave_open: Callable[[], Any], how: str) -> None:
+    """However it was opened: what comes after would be committed by nobody."""
     run = Line.start({})
 
     def act(attempt: Any) -> None:
         if attempt.number == 1:
-            transaction.atomic().__enter__()
+            leave_open()
+            if how == "raises":
+                raise flows.errors.ActivityError
 
     does["one"] = act
     worker.run()
     attempt = Attempt.objects.get(workflow_id=run.id)
     assert (attempt.outcome, attempt.error_class) == ("failed", "ActivityError")
     assert not connection.in_atomic_block
+    assert connection.get_autocommit()
     assert status(run)[:2] == ("waiting", "WAITING")
+
+
+@pytest.mark.django_db
+def test_an_author_may_test_inside_a_transaction_that_is_rolled_back(settings: Any) -> None:
+    """Django's own TestCase: the kit's worker runs activities there too, good ones and bad ones."""
+    settings.OUTLAST = {"DISPATCHER": ""}
+    factories.forget()
+    assert connection.in_atomic_block
+    with movable_clock() as clock, local_worker() as worker:
+        does["one"] = factories.failing(1)
+        run = Line.start({}, key="inside")
+        factories.drive(worker, clock)
+        assert status(run)[0] == "complete"
+        assert Attempt.objects.filter(workflow_id=run.id).count() == 4
 
 
 def test_code_that_breaks_its_connection_does_not_break_the_turn(worker: LocalWorker, onlooker: Any) -> None:

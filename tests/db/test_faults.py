@@ -36,6 +36,17 @@ def test_a_branch_that_raises_asks_a_person_and_keeps_what_is_done(worker: Local
     assert [call[0] for call in calls] == ["first", "left"]
 
 
+def test_a_step_that_returned_nothing_is_done_too(worker: LocalWorker) -> None:
+    factories.does["first"] = lambda attempt: None
+    run = Fork.start({"key": "k"})
+    worker.run()
+    assert status(run)[:2] == FAULT
+    branches["to"] = "left"
+    flows.resume(run)
+    worker.run()
+    assert [call[0] for call in calls] == ["first", "left"]
+
+
 def test_as_long_as_the_fault_stands_a_resume_runs_nothing(worker: LocalWorker) -> None:
     run = Fork.start({"key": "k"})
     worker.run()

@@ -20,6 +20,7 @@ from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import Ask, Cross, Dated, Line, calls, does, failing, row, status
 from tests.support.record import Counting
+from tests.support.trace import dying_after
 
 pytestmark = pytest.mark.req("A7")
 
@@ -213,7 +214,7 @@ def test_work_that_died_between_event_and_next_step(worker: LocalWorker) -> None
     flows.signal("e1", "t.asked", key="k")
     run = Ask.start({"key": "k"})
     owned = factories.take_one(worker)
-    died = factories.dying_after(owned, "park")
+    died = dying_after(owned, "park")
     assert died
     assert row(run).status == "running"
     factories.lose(worker)

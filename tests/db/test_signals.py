@@ -9,10 +9,12 @@ from django.db import transaction
 
 import flows
 from flows.models import Event, Transition, Wait
+from flows.store import sql
 from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import Ask, Fork, branches, does, row, status
 from tests.support.record import Counting
+from tests.support.trace import dying_after
 
 
 def events() -> list[tuple[str, str, int]]:
@@ -230,3 +232,47 @@ def test_the_longest_names_fit_their_index(worker: LocalWorker, declare: Any) ->
     for long in (name * 2, name + "x" * 2):
         with pytest.raises(flows.errors.PayloadError, match="1 to 500 characters"):
             flows.signal(long, "t", key="k")
+
+
+@pytest.mark.parametrize("dies", [None, 1, 2])
+def test_two_waits_in_a_row_whose_events_are_there_already(worker: LocalWorker, declare: Any, dies: int | None) -> None:
+    deadline = flows.Deadline(hours=1, then=flows.ESCALATE)
+    flow = declare(
+        "t-row",
+        one=flows.Wait("t.r1", key="k", deadline=deadline, then="two"),
+        two=flows.Wait("t.r2", key="k", deadline=deadline, then="done"),
+        done=flows.End(flows.COMPLETE, result=lambda state: [state.results[name]["payload"]["n"] for name in ("one", "two")]),
+    )
+    flows.signal("e1", "t.r1", key="k", payload={"n": 1})
+    flows.signal("e2", "t.r2", key="k", payload={"n": 2})
+    run = flow.start({})
+    if dies is not None:
+        assert dying_after(factories.take_one(worker), "park", dies)
+        factories.lose(worker)
+        worker = factories.another_worker()
+    worker.run()
+    assert (status(run)[0], row(run).result) == ("complete", [1, 2])
+    assert [event[1] for event in events()] == ["consumed", "consumed"]
+
+
+def test_a_pause_between_two_waits_whose_events_are_there(
+    worker: LocalWorker, declare: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadline = flows.Deadline(hours=1, then=flows.ESCALATE)
+    flow = declare(
+        "t-row-paused",
+        one=flows.Wait("t.p1", key="k", deadline=deadline, then="two"),
+        two=flows.Wait("t.p2", key="k", deadline=deadline, then="done"),
+        done=flows.End(flows.COMPLETE),
+    )
+    for number in (1, 2):
+        flows.signal(f"e{number}", f"t.p{number}", key="k")
+    run = flow.start({})
+    owned = factories.take_one(worker)
+    monkeypatch.setattr(sql, "seam", lambda when, name: flows.pause(run) if (when, name) == ("after", "park") else None)
+    factories.enter(owned)
+    monkeypatch.setattr(sql, "seam", None)
+    assert status(run)[0] == "paused"
+    flows.resume(run)
+    worker.run()
+    assert status(run)[0] == "complete"

@@ -193,6 +193,13 @@ def test_priority_goes_first(worker: LocalWorker) -> None:
     assert order == [runs[3].id, runs[1].id, runs[0].id, runs[2].id]
 
 
+@pytest.mark.parametrize("priority", [32768, -32768, 10**30, 1.5, "high", None])
+def test_a_priority_is_a_small_number(priority: Any) -> None:
+    with transaction.atomic(), pytest.raises(flows.errors.PayloadError, match="the priority of t-line"):
+        Line.start({}, priority=priority)
+    assert not Workflow.objects.exists()
+
+
 def test_the_async_twins() -> None:
     async def go() -> tuple[Any, ...]:
         run = await Line.astart({}, key="a")

@@ -16,6 +16,8 @@ from flows.store.claim import begin, release
 from flows.store.recover import unstarted_of_child
 from flows.store.workers import Process
 from flows.testing import LocalWorker
+from tasks.keeper import Keeper, NameTaken, Offer
+from tasks.shared import Shared
 from tests import factories
 from tests.factories import Line, row, status
 from tests.support.races import all_of, overtaken, racers, together
@@ -171,3 +173,16 @@ def test_two_sweeps_put_back_once(worker: LocalWorker) -> None:
     assert sum(counts) == 60
     assert {status(run)[0] for run in runs} == {"runnable"}
     assert Transition.objects.filter(trigger="lost").count() == 60
+
+
+def test_the_second_keeper_of_one_name_loses(transactional_db: None) -> None:
+    """Both find the same dead predecessor, both may bury it; one of them is the worker of that name."""
+    offer = Offer("celery@host", ["agents"], [("t-line", 1)], [], 1)
+    with racers(2) as threads:
+        for _ in range(30):
+            keepers = [Keeper(offer, Shared(), forked=False, using=USING) for _ in threads]
+            outcomes = together(*[(racer, keeper.register) for racer, keeper in zip(threads, keepers, strict=True)])
+            assert sorted(isinstance(outcome, NameTaken) for outcome in outcomes) == [False, True]
+            (winner,) = [outcome for outcome in outcomes if not isinstance(outcome, NameTaken)]
+            assert list(Worker.objects.filter(status="alive").values_list("pk", flat=True)) == [winner]
+            Worker.objects.filter(status="alive").update(process_started="1")  # of a process that had this number before

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from flows.services.owned import Owned
 from flows.store import sql
+from tests import factories
 
 
 @dataclass
@@ -69,3 +71,27 @@ def vars_of_store() -> dict[str, str]:
     return {
         name: value for module in modules for name, value in vars(module).items() if name.isupper() and isinstance(value, str)
     }
+
+
+class Died(BaseException):
+    """The process ends here, as far as the test is concerned."""
+
+
+def dying_after(owned: Owned, commit: str, nth: int = 1) -> bool:
+    """The first decision of a turn, cut off right after the nth commit of that name; whether it came so far."""
+    seen = []
+
+    def die(when: str, name: str) -> None:
+        if (when, name) == ("after", commit):
+            seen.append(name)
+            if len(seen) == nth:
+                raise Died
+
+    sql.seam = die
+    try:
+        factories.enter(owned)
+    except Died:
+        return True
+    finally:
+        sql.seam = None
+    return False
