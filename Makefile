@@ -35,7 +35,7 @@ lint: setup ## Format, rules, types, layers, migrations, deployment settings
 format: setup ## Puts the code into the project's format
 	@exec $(BIN)/ruff format .
 
-bench: setup ## Speed, beside simpler designs (BENCH="--workloads w1 --peers absurd --runs 1")
+bench: setup ## Speed, beside other runtimes: an hour (BENCH="--workloads w1 --peers absurd": a part)
 	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python benchmarks/run.py $(BENCH)
 
 lock: setup ## Compiles requirements*.txt anew from pyproject.toml

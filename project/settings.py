@@ -169,7 +169,7 @@ CELERY_TIMEZONE = "UTC"  # Beat has its time zone faults everywhere else
 CELERY_ENABLE_UTC = True
 CELERY_BEAT_MAX_LOOP_INTERVAL = 5
 if "django_celery_beat" in INSTALLED_APPS:
-    CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+    CELERY_BEAT_SCHEDULER = "tasks.schedulers:CalmScheduler"
 else:
     CELERY_BEAT_SCHEDULE_FILENAME = str(LOCAL_DIR / "beat-schedule")
 # Each with an exchange and key of its own: Celery gives a bare Queue(name) the default queue's, and with those every

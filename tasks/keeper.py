@@ -1,7 +1,7 @@
 """The lease keeper: two threads in a worker's parent process. One holds the lease; one watches the children and keeps the clock from starving.
 
 lease   every 3 s     renew (one statement, however many attempts run); lost → a new incarnation
-watch   every 0.2 s   children gone → their work put back; attempts far over time → child killed;
+watch   every 0.2 s   (0.5 s while nothing runs) children gone → their work put back; attempts far over time → child killed;
                       claims hoarded behind a long activity → given back; last tick over 2 s old → tick here
 Two, because a sweep may be long and a broker may hang: neither may cost the lease.
 """
@@ -31,7 +31,7 @@ from tasks.shared import DOUBTFUL, Shared, Slot, boottime
 
 logger = logging.getLogger("outlast.worker")
 
-WATCH_SECONDS = 0.2
+WATCH_SECONDS, IDLE_SECONDS = 0.2, 0.5
 #: Seconds over its timeout after which a child that did not interrupt its attempt is killed.
 KILL_GRACE_SECONDS = 1.0
 #: Seconds that an activity may run before claimed workflows behind it go to somebody else.
@@ -115,8 +115,8 @@ class Keeper:
 
     def start(self) -> None:
         """Start the threads (after the pool has forked)."""
-        for name, body in (("lease", self.renew_if_due), ("watch", self.look_around)):
-            thread = threading.Thread(target=self._run, args=(name, body), name=f"outlast-{name}", daemon=True)
+        for name, body, pause in (("lease", self.renew_if_due, self._to_renewal), ("watch", self.look_around, self._to_look)):
+            thread = threading.Thread(target=self._run, args=(name, body, pause), name=f"outlast-{name}", daemon=True)
             self._threads.append(thread)
             thread.start()
 
@@ -138,9 +138,16 @@ class Keeper:
                 sweeps.put_back_lost(self.using)
         connections[self.using].close()
 
-    def _run(self, name: str, body: Callable[[], None]) -> None:
+    def _to_renewal(self) -> float:
+        return max(WATCH_SECONDS, self._renew_at - boottime())
+
+    def _to_look(self) -> float:
+        """An idle worker has nothing to lose, and need not be looked at so often."""
+        return WATCH_SECONDS if self.shared.is_busy() else IDLE_SECONDS
+
+    def _run(self, name: str, body: Callable[[], None], pause: Callable[[], float]) -> None:
         failing = False
-        while not self._stop.wait(WATCH_SECONDS):
+        while not self._stop.wait(pause()):
             try:
                 body()
                 failing = False

@@ -24,8 +24,8 @@ from approvals.store import reviews
 from flows.conf import conf
 from flows.core import payload
 from flows.core.errors import HalfMove, PayloadError, UsageError
-from flows.dispatch import after_commit, hints_for
 from flows.services import identify
+from flows.services.hinting import hint_ready
 from flows.store import events, locks
 from flows.store.sql import committing
 
@@ -188,7 +188,7 @@ def _accept(row: Request, given: _Given, using: str) -> None:
     )
     if not woken:
         raise HalfMove(f"request {row.pk} was answered and its wait {row.wait_id} was not")
-    after_commit(hints_for([found[:4] for found in woken if found[4] == "waiting"]), using)
+    hint_ready([found[:4] for found in woken if found[4] == "waiting"], using)
 
 
 def _review(row: Request, given: _Given, refused: str, using: str) -> None:

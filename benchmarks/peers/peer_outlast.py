@@ -34,7 +34,7 @@ class Outlast(Peer):
     name = "outlast"
     variants = ("prefork", "threads")
     packages = ("django", "celery", "kombu", "redis", "psycopg")
-    conc = 4
+    conc = 2
     redis_db = 3
     flows = None
 

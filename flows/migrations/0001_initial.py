@@ -283,6 +283,7 @@ class Migration(migrations.Migration):
                 (
                     "user",
                     models.ForeignKey(
+                        db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -572,6 +573,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="workflow",
+            index=models.Index(condition=models.Q(("user__isnull", False)), fields=["user"], name="outlast_workflow_user"),
+        ),
+        migrations.AddIndex(
+            model_name="workflow",
             index=models.Index(
                 condition=models.Q(("status__in", ["waiting", "paused", "cancelling"])),
                 fields=["status", "created_at"],
@@ -604,7 +609,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="wait",
             index=models.Index(
-                condition=models.Q(("status", "open"), models.Q(("event_type", ""), _negated=True)),
+                condition=models.Q(("closed_at__isnull", True), models.Q(("event_type", ""), _negated=True)),
                 fields=["event_type", "key"],
                 name="outlast_wait_channel",
             ),

@@ -50,7 +50,7 @@ class Wait(models.Model):
             models.Index(
                 fields=["event_type", "key"],
                 name="outlast_wait_channel",
-                condition=Q(status=WaitStatus.OPEN.value) & ~Q(event_type=""),
+                condition=Q(closed_at__isnull=True) & ~Q(event_type=""),
             ),
         ]
 

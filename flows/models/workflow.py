@@ -41,6 +41,7 @@ class Workflow(models.Model):
         null=True,
         on_delete=models.SET_NULL,
         related_name="+",
+        db_index=False,
     )
     user_label = models.TextField(blank=True)
     parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children", db_index=False)
@@ -89,6 +90,7 @@ class Workflow(models.Model):
             # Not `status = 'running'`: every hot arrow says that, and would read this index with its dead entries of every claim.
             models.Index(fields=["worker_id"], name="outlast_workflow_owned", condition=Q(worker_id__isnull=False)),
             models.Index(fields=["intent"], name="outlast_workflow_intent"),
+            models.Index(fields=["user"], name="outlast_workflow_user", condition=Q(user__isnull=False)),
             models.Index(
                 fields=["status", "created_at"],
                 name="outlast_workflow_live",

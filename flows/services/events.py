@@ -12,9 +12,9 @@ from flows.conf import conf
 from flows.core import canonical
 from flows.core import payload as encoding
 from flows.core.errors import PayloadError
-from flows.dispatch import after_commit, hints_for
 from flows.models import EventStatus
 from flows.services import identify
+from flows.services.hinting import hint_ready
 from flows.store import events as store
 from flows.store import locks
 from flows.store.sql import committing, dumps
@@ -80,7 +80,7 @@ def _wake(event: store.Recorded, event_id: str, text: str, using: str) -> list[U
         priority_seconds=conf.PRIORITY_SECONDS,
         using=using,
     )
-    after_commit(hints_for([row[:4] for row in reached if row[4] == "waiting"]), using)
+    hint_ready([row[:4] for row in reached if row[4] == "waiting"], using)
     return [row[0] for row in reached]
 
 

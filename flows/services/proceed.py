@@ -11,26 +11,26 @@ A lost guard: read again, decide again with the same trigger. No longer the owne
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from flows import registry
 from flows.core import moves
 from flows.core.decide import Decided, decide
 from flows.core.errors import LostOwnership
 from flows.core.nodes.activity import Activity
-from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import Outcome, Status
-from flows.core.state import ActivityState, Completed, Failed, State, Trigger, WaitState, Woken
+from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.dispatch import after_commit, hints_for, look_soon
 from flows.services import arrows, control, notices
 from flows.services.arrows import Ending
 from flows.services.clock import now
+from flows.services.follow import first_step, known_results, now_running, timeout_of, visit_of
 from flows.services.owned import Owned, evidence_of, reload
 from flows.store import advance as hot
 from flows.store import attempts, events, locks
@@ -64,7 +64,7 @@ class Keeping:
 def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | None = None) -> Progress:
     """Decide what comes next after `trigger` and make it true."""
     for _ in range(MAX_REDECISIONS):
-        decided = _decide(owned, trigger)
+        decided = ask(owned, trigger)
         try:
             progress = _commit(owned, trigger, decided, keeping, ending)
         except _Again:
@@ -76,7 +76,7 @@ def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | N
     raise LostOwnership(f"workflow {owned.row.id} was interrupted {MAX_REDECISIONS} times in one decision; it is put back")
 
 
-def _decide(owned: Owned, trigger: Trigger) -> Decided:
+def ask(owned: Owned, trigger: Trigger) -> Decided:
     if owned.definition is None:
         return Decided(arrows.unknown_definition(owned))
     owned.tell_time()
@@ -172,14 +172,14 @@ def _open(
     node = owned.definition.nodes[move.node]
     assert isinstance(node, Activity)
     going_on = not owned.pause and keeping.may_continue(node.queue, node.placement)
-    visit, timeout = _visit(owned.state, move), _timeout(node, move.step)
+    visit, timeout = visit_of(owned.state, move), timeout_of(node, move.step)
     used = owned.facts.approvals.get(node.gate.approved_by) if node.gate and node.gate.approved_by else None
     if going_on and used is None and _is_plain(ending, owned, trigger, decided):
         done = _done(owned, move.node, ending, move.via)
         made = hot.advance(done, step=move.step, visit=visit, timeout=timeout, placement=node.placement, using=owned.using)
         if made is None:
             return None
-        _now_running(owned, trigger, move, visit, version=made[0], seq=made[1], decided=decided)
+        now_running(owned, trigger, move, visit, version=made[0], seq=made[1], decided=decided)
         return Progress.RUN
     arrow = arrows.opening(owned, decided, move, node, ending, visit=visit, timeout=timeout, going_on=going_on)
     with committing("move", owned.using):
@@ -187,7 +187,7 @@ def _open(
         if made_move is None:
             return None
         _close_plane(owned, arrow)
-        if used is not None and move.step in ("", _first_step(node)):
+        if used is not None and move.step in ("", first_step(node)):
             plane = registry.wait_plane("approval")
             if plane is None or not plane.use(owned.using, used.request_id, made_move.active_seq or 0):
                 raise _Again
@@ -196,7 +196,7 @@ def _open(
             after_commit(hints_for([(owned.row.id, made_move.queue, owned.row.flow_name, move.node)]), owned.using)
     if not going_on:
         return Progress.LEFT
-    _now_running(owned, trigger, move, visit, version=made_move.version, seq=made_move.active_seq or 0, decided=decided)
+    now_running(owned, trigger, move, visit, version=made_move.version, seq=made_move.active_seq or 0, decided=decided)
     return Progress.RUN
 
 
@@ -245,7 +245,7 @@ def _woken_at_once(
         owned.state,
         node=move.node,
         activity=None,
-        results=_known_results(owned, trigger, decided),
+        results=known_results(owned, trigger, decided),
         visits=MappingProxyType({**owned.state.visits, move.node: arrow.visit}),
         wait=WaitState(made.wait_id or 0, move.node, move.kind, arrow.visit, evidence, False, move.reason),
     )
@@ -318,51 +318,3 @@ def _done(owned: Owned, node: str, ending: Ending, via: tuple[str, ...]) -> hot.
         node=node,
         note=dumps({"via": via}) if via else None,
     )
-
-
-def _now_running(
-    owned: Owned, trigger: Trigger, move: moves.Open, visit: int, *, version: int, seq: int, decided: Decided
-) -> None:
-    """Follow in memory what the arrow made true, so that the next decision needs no read."""
-    state, row = owned.state, owned.row
-    row.node, row.version, row.error_code = move.node, version, None
-    row.active_seq = row.activity_seq = seq
-    row.step, row.visit, row.number, row.fence = move.step, visit, 1, 1
-    row.failures, row.lost, row.last_error, row.notes = 0, 0, None, None
-    owned.state = replace(
-        state,
-        node=move.node,
-        wait=None,
-        results=_known_results(owned, trigger, decided),
-        deadline_passed=state.deadline_passed and not decided.deadline_handled,
-        visits=MappingProxyType({**state.visits, move.node: visit}),
-        activity=ActivityState(seq=seq, node=move.node, step=move.step, visit=visit, number=1, fence=1),
-    )
-
-
-def _known_results(owned: Owned, trigger: Trigger, decided: Decided) -> Mapping[str, Any]:
-    state = owned.state
-    if state.wait is not None and decided.wait_result is not None:
-        return MappingProxyType({**state.results, state.wait.node: decided.wait_result})
-    if not isinstance(trigger, Completed) or state.activity is None:
-        return state.results
-    result = trigger.result
-    if step := state.activity.step:
-        first = owned.definition is not None and _first_step(owned.definition.nodes[state.node]) == step
-        result = {**({} if first else state.results.get(state.node) or {}), step: result}
-    return MappingProxyType({**state.results, state.node: result})
-
-
-def _visit(state: State, move: moves.Open) -> int:
-    if state.activity is not None and state.activity.node == move.node and move.step and move.step != state.activity.step:
-        return state.activity.visit
-    return state.visits.get(move.node, 0) + 1
-
-
-def _first_step(node: Any) -> str:
-    return node.steps[0].name if isinstance(node, Pipeline) else ""
-
-
-def _timeout(node: Activity, step: str) -> float:
-    span = node.step(step).timeout if isinstance(node, Pipeline) and step else node.timeout
-    return span.total_seconds()

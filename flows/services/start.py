@@ -16,10 +16,10 @@ from flows.core.ids import new_id
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import IntentStatus
-from flows.dispatch import after_commit, hints_for
 from flows.models import SessionLink
 from flows.services import identify
 from flows.services.clock import now
+from flows.services.hinting import hint_ready
 from flows.store import locks
 from flows.store import start as store
 from flows.store.sql import committing
@@ -106,7 +106,7 @@ def start_many(
         made = {row.key if row.key is not None else row.id: row for row in rows}
         answers = [_answer(definition, new, made) for new in prepared]
         ready = [(row.id, _queue(definition), definition.name, definition.start) for row in rows if row.created]
-        after_commit(hints_for(ready), alias)
+        hint_ready(ready, alias)
     return answers
 
 

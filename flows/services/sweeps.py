@@ -12,6 +12,7 @@ from flows.core.retry import timeout_failure
 from flows.core.state import Failed
 from flows.dispatch import PER_MESSAGE, after_commit, hints_for, look_soon, publish
 from flows.services import arrows
+from flows.services.hinting import hint_ready
 from flows.services.owned import Owned, build
 from flows.services.proceed import Keeping, Progress, proceed
 from flows.store import locks, recover, tick, timers, workers
@@ -53,7 +54,7 @@ def fire_timers(using: str) -> int:
         with committing("fire timers", using):
             due = timers.lock_due(conf.SWEEP_BATCH, using)
             rows = timers.fire(due, conf.PRIORITY_SECONDS, using) if due else []
-            after_commit(hints_for([row[:4] for row in rows if row[4] == "waiting"]), using)
+            hint_ready([row[:4] for row in rows if row[4] == "waiting"], using)
         told += len(rows)
         if len(due) < conf.SWEEP_BATCH:
             return told

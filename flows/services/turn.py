@@ -20,6 +20,7 @@ from flows.dispatch import hints_for, publish
 from flows.services import attempt
 from flows.services.arrows import Ending
 from flows.services.attempt import Limits
+from flows.services.opening import open_batch
 from flows.services.owned import Owned, take
 from flows.services.proceed import Keeping, Progress, proceed
 from flows.services.sweeps import put_back_children
@@ -107,7 +108,9 @@ def _run_slice(host: Host, queue: str, using: str) -> int:
         )
         batch = take(rows, worker, host.pid, using) if rows else []
         if batch:
-            count += _work_through(host, list(batch), queue, ends)
+            keeping = _keeping(host, queue, ends)
+            open_batch(batch, keeping)
+            count += _work_through(host, list(batch), keeping, ends)
         left = ends - time.monotonic()
         if left <= 0:
             if len(rows) == limit and not any(owned.hinted for owned in batch):  # one message is enough for whatever is ready
@@ -118,7 +121,7 @@ def _run_slice(host: Host, queue: str, using: str) -> int:
     return count
 
 
-def _work_through(host: Host, batch: list[Owned], queue: str, ends: float) -> int:
+def _work_through(host: Host, batch: list[Owned], keeping: Keeping, ends: float) -> int:
     """Work on claimed workflows one after another; what has not started when time is up goes back."""
     claimed_at = time.monotonic()
     count = 0
@@ -129,9 +132,9 @@ def _work_through(host: Host, batch: list[Owned], queue: str, ends: float) -> in
             if started - claimed_at > STALE_CLAIM_SECONDS and not _begin(owned):
                 continue
             host.holding(owned.row.id, len(batch))
-            work(host, owned, queue, ends)
+            work(host, owned, keeping)
             count += 1
-            host.took(queue, time.monotonic() - started)
+            host.took(owned.row.queue, time.monotonic() - started)
             if batch and (host.stopping() or time.monotonic() >= ends or not host.owns()):
                 break
         if batch:
@@ -142,14 +145,18 @@ def _work_through(host: Host, batch: list[Owned], queue: str, ends: float) -> in
     return count
 
 
-def work(host: Host, owned: Owned, queue: str, ends: float) -> Progress:
-    """Carry one workflow on until it leaves this turn."""
+def _keeping(host: Host, queue: str, ends: float) -> Keeping:
+    """A turn goes on within its queue and its slice, where the host offers the placement and still owns."""
 
     def may_continue(next_queue: str, placement: str) -> bool:
         offered = not placement or placement in host.placements
         return next_queue == queue and offered and time.monotonic() < ends and not host.stopping() and host.owns()
 
-    keeping = Keeping(may_continue)
+    return Keeping(may_continue)
+
+
+def work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
+    """Carry one workflow on until it leaves this turn."""
     try:
         progress = _insist(host, owned, owned.opening, keeping)
         taken_over = not owned.row.fresh

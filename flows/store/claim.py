@@ -59,6 +59,7 @@ class Claimed:
         return self.version == 2 and self.wake_seq == 0
 
 
+#: The status is looked at where the rows are locked; said again of the update, it would have the index of ready rows read from end to end.
 #: The history is read in the same statement. Its snapshot is older than the row lock, so it counts only if the row was then as it is
 #: locked now (version and wake_seq): every write to a workflow's history moves one of them. Otherwise `loaded` stays None.
 CLAIM = f"""
@@ -74,7 +75,6 @@ WITH offered AS (
               AND (r.flow_name, r.flow_version) IN (SELECT flow_name, flow_version FROM offered)
               AND (r.placement = '' OR r.placement = ANY (%(placements)s::text[]))
             ORDER BY r.rank LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED))
-      AND w.status = 'runnable'
       AND EXISTS (SELECT FROM outlast_worker k
                   WHERE k.id = %(worker)s::uuid AND k.status = 'alive' AND k.lease_until > statement_timestamp())
     RETURNING w.*
@@ -153,7 +153,8 @@ WITH moved AS (
         attempts = w.attempts - CASE WHEN w.active_seq IS NULL THEN 0 ELSE 1 END,
         version = w.version + 1, worker_id = NULL, worker_pid = NULL, updated_at = flows_now()
     FROM unnest(%(ids)s::uuid[], %(versions)s::int[], %(touched)s::timestamptz[]) AS g(id, version, touched)
-    WHERE w.id = g.id AND w.version = g.version AND (g.touched IS NULL OR w.updated_at = g.touched)
+    WHERE w.id = ANY (ARRAY (SELECT r.id FROM outlast_workflow r WHERE r.id = ANY (%(ids)s::uuid[]) ORDER BY r.id FOR UPDATE))
+      AND w.id = g.id AND w.version = g.version AND (g.touched IS NULL OR w.updated_at = g.touched)
       AND w.status = 'running' AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
     RETURNING w.*
 ), activity AS (

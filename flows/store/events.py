@@ -17,7 +17,7 @@ WITH event AS (
     RETURNING id, payload_hash, type, key, status, (xmax = 0) AS created, workflow_id
 ), waiting AS (
     SELECT w.id AS workflow, o.id AS wait FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
-    WHERE o.event_type = %(type)s AND o.key = %(key)s AND o.status = 'open' AND o.event_type <> ''
+    WHERE o.event_type = %(type)s AND o.key = %(key)s AND o.closed_at IS NULL AND o.event_type <> ''
     ORDER BY w.id FOR UPDATE OF w
 )
 SELECT e.id, e.payload_hash, e.type, e.key, e.status, e.created, e.workflow_id, x.workflow, x.wait
@@ -75,7 +75,7 @@ def early(event_type: str, key: str, using: str) -> tuple[int, str, Any] | None:
 
 CONSUME = """
 UPDATE outlast_event SET status = 'consumed', wait_id = %(wait)s::bigint, workflow_id = %(workflow)s::uuid
-WHERE id = %(id)s::bigint AND status = 'pending' RETURNING id
+WHERE id = %(id)s::bigint AND status NOT IN ('consumed', 'conflict') RETURNING id
 """
 
 
@@ -87,7 +87,7 @@ def consume(event: int, wait_id: int | None, workflow_id: UUID, using: str) -> b
 WAKE = """
 WITH old AS (
     SELECT w.id, w.status, o.id AS wait_id FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
-    WHERE o.id = ANY (%(waits)s::bigint[]) AND o.status = 'open' AND o.evidence IS NULL AND o.epoch = w.epoch
+    WHERE o.id = ANY (%(waits)s::bigint[]) AND o.closed_at IS NULL AND o.evidence IS NULL AND o.epoch = w.epoch
       AND w.status IN ('waiting', 'paused', 'runnable', 'running')
 ), moved AS (
     UPDATE outlast_workflow w
@@ -105,7 +105,7 @@ WITH old AS (
 ), consumed AS (
     UPDATE outlast_event e SET status = 'consumed', wait_id = m.wait_id, workflow_id = m.id
     FROM (SELECT wait_id, id FROM moved ORDER BY id LIMIT 1) m
-    WHERE e.id = %(event)s::bigint AND e.status = 'pending'
+    WHERE e.id = %(event)s::bigint AND e.status NOT IN ('consumed', 'conflict')
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,

@@ -30,10 +30,10 @@ WITH old AS (
     FROM ended e JOIN moved m ON m.id = e.workflow_id WHERE m.was = 'running'
 ), withdrawn AS (
     UPDATE outlast_wait o SET status = 'withdrawn', closed_at = flows_now()
-    FROM moved m WHERE o.workflow_id = m.id AND o.status = 'open'
+    FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL
     RETURNING o.id, o.kind, o.workflow_id
 ), dropped AS (
-    DELETE FROM outlast_timer t USING moved m WHERE t.workflow_id = m.id AND t.status = 'pending'
+    DELETE FROM outlast_timer t USING moved m WHERE t.workflow_id = m.id AND t.fired_at IS NULL
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
@@ -125,14 +125,14 @@ WITH old AS (
     UPDATE outlast_workflow w
     SET status = 'runnable', outcome = '', version = w.version + 1, due_at = NULL,
         rank = flows_now() - w.priority * %(priority_seconds)s::int * interval '1 second', updated_at = flows_now()
-    FROM old WHERE w.id = old.id
+    FROM old WHERE w.id = %(id)s::uuid
     RETURNING w.*, old.status AS was
 ), closed AS (
     UPDATE outlast_wait o SET status = 'satisfied', closed_at = flows_now()
-    FROM moved m WHERE o.workflow_id = m.id AND o.status = 'open' AND o.kind IN ('human', 'retry_window')
+    FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL AND o.kind IN ('human', 'retry_window')
     RETURNING o.id
 ), dropped AS (
-    DELETE FROM outlast_timer t USING moved m WHERE t.workflow_id = m.id AND t.status = 'pending' AND t.kind = 'retry'
+    DELETE FROM outlast_timer t USING moved m WHERE t.workflow_id = m.id AND t.fired_at IS NULL AND t.kind = 'retry'
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,

@@ -54,7 +54,7 @@ WITH moved AS (
         timeout_at = CASE WHEN %(end_status)s <> 'scheduled' THEN a.timeout_at END,
         ended_at = CASE WHEN %(end_status)s <> 'scheduled' THEN flows_now() END
     FROM moved m
-    WHERE %(end_status)s <> '' AND a.workflow_id = m.id AND a.seq = %(seq)s::int AND a.fence = %(fence)s::int
+    WHERE %(end_status)s <> '' AND a.workflow_id = %(id)s::uuid AND a.seq = %(seq)s::int AND a.fence = %(fence)s::int
     RETURNING a.workflow_id, a.seq, a.attempt, a.node, a.started_at
 ), tried AS (
     INSERT INTO outlast_attempt (
@@ -65,11 +65,11 @@ WITH moved AS (
 ), closed AS (
     UPDATE outlast_wait o
     SET status = %(wait_status)s, result = %(wait_result)s::jsonb, closed_at = flows_now()
-    FROM moved m WHERE o.id = %(close_wait)s::bigint AND o.workflow_id = m.id AND o.status = 'open'
+    FROM moved m WHERE o.id = %(close_wait)s::bigint AND o.workflow_id = m.id AND o.closed_at IS NULL
     RETURNING o.id
 ), dropped AS (
     DELETE FROM outlast_timer t USING moved m
-    WHERE t.workflow_id = m.id AND t.status = 'pending' AND (t.wait_id = %(close_wait)s::bigint OR %(end)s::bool)
+    WHERE t.workflow_id = m.id AND t.fired_at IS NULL AND (t.wait_id = %(close_wait)s::bigint OR %(end)s::bool)
 ), opened AS (
     INSERT INTO outlast_activity (
         workflow_id, seq, node, step, visit, status, attempt, fence, failures, lost, worker_id, worker_pid, timeout_s, started_at, timeout_at,
@@ -204,7 +204,7 @@ WITH moved AS (
     UPDATE outlast_workflow w
     SET status = CASE WHEN w.pause_requested_at IS NULL THEN 'waiting' ELSE 'paused' END, outcome = 'WAITING',
         due_at = (SELECT min(t.due_at) FROM outlast_timer t
-                  WHERE t.workflow_id = w.id AND t.wait_id IS NOT NULL AND t.status = 'pending'),
+                  WHERE t.workflow_id = w.id AND t.wait_id IS NOT NULL AND t.fired_at IS NULL),
         version = w.version + 1, worker_id = NULL, worker_pid = NULL, pause_requested_at = NULL, updated_at = flows_now()
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
       AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid AND w.wake_seq = %(wake_seq)s::int

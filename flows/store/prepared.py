@@ -6,8 +6,10 @@ Values are still written and read by psycopg's own adaptation, so types and Djan
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -18,18 +20,28 @@ from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 _UNKNOWN_STATEMENT = "26000"
 
 
+@dataclass(slots=True)
+class _Statement:
+    """`plan` numbers the occasions on which it was prepared; 0: not yet."""
+
+    name: bytes
+    since: float
+    uses: int = 0
+    plan: int = 0
+
+
 class Prepared:
     """What one connection has prepared. A statement is known by its text and the types of its values.
 
-    It gets a new plan after 1, 2, 4, 8 … seconds of the connection's life: a plan that was made while the tables were empty reads them from
-    end to end, and a session keeps it until the next ANALYZE.
+    It gets a new plan 1, 2, 4, 8 … seconds after it was first prepared, and after 128, 512, 2,048 … uses: a plan that was made while the
+    tables were almost empty may read them from end to end, and a session keeps it until the next ANALYZE.
     """
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self._pgconn, self._raw = raw.pgconn, raw
         self._transformer = Transformer(raw)
-        self._since = time.monotonic()
-        self._known: dict[tuple[bytes, tuple[int, ...]], tuple[int, bytes]] = {}
+        self._numbers = itertools.count()
+        self._known: dict[tuple[bytes, tuple[int, ...]], _Statement] = {}
 
     def execute(self, text: bytes, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Run the statement and return its rows.
@@ -52,16 +64,21 @@ class Prepared:
         return transformer.load_rows(0, result.ntuples, _make_row)
 
     def _name(self, text: bytes, types: tuple[int, ...]) -> bytes:
-        plan = int(time.monotonic() - self._since + 1).bit_length()
         known = self._known.get((text, types))
-        if known is not None and known[0] == plan:
-            return known[1]
-        name = known[1] if known is not None else b"outlast_%d" % len(self._known)
-        if known is not None:
-            self._checked(self._pgconn.exec_(b"DEALLOCATE " + name))
-        self._checked(self._pgconn.prepare(name, text, types))
-        self._known[text, types] = (plan, name)
-        return name
+        if known is None:
+            known = self._known[text, types] = _Statement(b"outlast_%d" % next(self._numbers), time.monotonic())
+        known.uses += 1
+        plan = int(time.monotonic() - known.since + 1).bit_length() + (known.uses >> 6).bit_length() // 2
+        if plan != known.plan:
+            if known.plan:
+                dropped = self._pgconn.exec_(b"DEALLOCATE " + known.name)
+                if dropped.status == ExecStatus.FATAL_ERROR and not self._was_discarded(dropped):
+                    self._checked(dropped)
+                self._known[text, types] = known
+                known.plan = 0
+            self._checked(self._pgconn.prepare(known.name, text, types))
+            known.plan = plan
+        return known.name
 
     def _was_discarded(self, result: Any) -> bool:
         """Somebody ran DISCARD or DEALLOCATE ALL: outside a transaction the statement can simply be prepared again."""

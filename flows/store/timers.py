@@ -24,7 +24,7 @@ WITH old AS (
     SELECT t.id, t.kind, t.wait_id, t.workflow_id, w.status,
         (t.epoch = w.epoch AND w.status IN ('waiting', 'paused', 'runnable', 'running')) AS live
     FROM outlast_timer t JOIN outlast_workflow w ON w.id = t.workflow_id
-    WHERE t.id = ANY (%(ids)s::bigint[]) AND t.status = 'pending'
+    WHERE t.id = ANY (%(ids)s::bigint[]) AND t.fired_at IS NULL
 ), due AS (
     SELECT DISTINCT ON (workflow_id) workflow_id, status, kind, id FROM old WHERE live ORDER BY workflow_id, id
 ), moved AS (
@@ -41,7 +41,7 @@ WITH old AS (
     UPDATE outlast_wait o
     SET due_since = flows_now(), status = CASE WHEN o.kind = 'retry_window' THEN 'satisfied' ELSE o.status END,
         closed_at = CASE WHEN o.kind = 'retry_window' THEN flows_now() END
-    FROM old WHERE old.live AND o.id = old.wait_id AND o.status = 'open'
+    FROM old WHERE old.live AND o.id = old.wait_id AND o.closed_at IS NULL
 ), fired AS (
     UPDATE outlast_timer t SET status = CASE WHEN old.live THEN 'fired' ELSE 'stale' END, fired_at = flows_now()
     FROM old WHERE t.id = old.id

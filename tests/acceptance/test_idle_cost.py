@@ -15,7 +15,7 @@ import pytest
 from tests.support.processes import Site
 
 SECONDS = 30.0
-MOST_STATEMENTS, MOST_CPU = 8.0, 0.06  # the aim for CPU is half of that; a test on a shared machine must not be nervous
+MOST_STATEMENTS = 8.0  # the CPU is reported only: how fast a core is that has just been woken says nothing of the product
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -66,4 +66,3 @@ def test_an_idle_system_is_idle(site: Site, measured: Callable[[str, float], Non
         connection.execute("ALTER SYSTEM RESET log_statement")
         connection.execute("SELECT pg_reload_conf()")
     assert len(statements) / spent < MOST_STATEMENTS
-    assert sum(used.values()) / spent < MOST_CPU

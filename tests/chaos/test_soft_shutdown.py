@@ -50,6 +50,44 @@ def test_work_that_outlasts_the_soft_timeout_is_handed_back(site: Site, measured
     site.assert_sound(3)
 
 
+@pytest.mark.req("A7")
+def test_asked_twice_it_ends_at_once(site: Site, measured: Callable[[str, float], None]) -> None:
+    leaving = site.worker("leaving", WORKER_CONCURRENCY="1")
+    run = site.start(Held)
+    site.wait("the step", lambda: site.called("two/1"))
+    leaving.signal(signal.SIGTERM)
+    leaving.wait_for("running activities have 20 s to end")
+    began = time.monotonic()
+    leaving.signal(signal.SIGTERM)
+    leaving.popen.wait(15)
+    measured("exit after the second TERM", time.monotonic() - began)
+    assert site.status(run)[0] == "runnable"  # handed back, not left to a lease
+    site.let_go()
+    site.worker("staying")
+    site.wait_complete(run)
+    assert site.attempts(run, "two") == ["lost", "succeeded"]
+    site.assert_sound(1)
+
+
+@pytest.mark.req("A7")
+def test_a_warm_stop_waits_for_the_step_and_takes_no_other(site: Site) -> None:
+    """Celery's own TERM, where REMAP_SIGTERM is not set: it waits for ever for what runs."""
+    site.procs.commands["worker"] = site.procs.commands["worker"].removeprefix("env REMAP_SIGTERM=SIGQUIT ")
+    leaving = site.worker("leaving", WORKER_CONCURRENCY="1")
+    run = site.start(Held)
+    site.wait("the step", lambda: site.called("two/1"))
+    leaving.signal(signal.SIGTERM)
+    leaving.wait_for("Warm shutdown")
+    site.let_go()
+    assert leaving.popen.wait(30) == 0
+    assert site.status(run)[:2] == ("runnable", "three")  # the step was let to its end, the next one not begun
+    assert [status for _, status in site.workers()] == ["stopped"]
+    site.worker("staying")
+    site.wait_complete(run)
+    assert site.attempts(run, "two") == ["succeeded"]
+    site.assert_sound(1)
+
+
 def test_a_deploy_under_load(site: Site) -> None:
     """Worker after worker is replaced while work comes in."""
     runs = site.start_many(Load, [{"seconds": 0.05}] * 20)

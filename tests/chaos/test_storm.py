@@ -13,7 +13,7 @@ import redis
 from tests.support.chaosapp.flows import Fatal, Load
 from tests.support.processes import Site, family
 
-COUNT, FATAL, BLOWS = 150, 5, int(os.environ.get("CHAOS_BLOWS", "15"))
+COUNT, FATAL, BLOWS = 100, 5, int(os.environ.get("CHAOS_BLOWS", "10"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or random.randrange(1, 10**6)
 
 
@@ -104,7 +104,7 @@ def test_after_the_storm_everything_has_ended_right(
 ) -> None:
     measured("seed of the storm (CHAOS_SEED)", SEED)
     site = make_site(LEASE_SECONDS=3.0, LEASE_RENEW_SECONDS=1.0)
-    count = COUNT * BLOWS // 15
+    count = COUNT * BLOWS // 10
     site.start_many(Load, [{"seconds": 0.1}] * count)
     site.start_many(Fatal, [{}] * FATAL)
     site.answer_load(count)

@@ -1,11 +1,14 @@
-"""Which worker may take what: one of a name, and only definitions that it has."""
+"""Which worker may take what: one of a name, only definitions that it has, and nothing that it does not get to."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
 
-from tests.support.chaosapp.flows import Three
-from tests.support.processes import Site
+import pytest
+from django.db import transaction
+
+from tests.support.chaosapp.flows import Held, Three
+from tests.support.processes import ALIAS, Site
 
 
 @pytest.mark.req("A7")
@@ -41,3 +44,22 @@ def test_a_worker_without_the_definition_leaves_the_work_alone(site: Site) -> No
     site.worker("knows")
     site.wait_complete(*runs)
     site.assert_sound(5)
+
+
+@pytest.mark.req("A7")
+def test_what_is_claimed_behind_a_long_step_goes_to_somebody_else(site: Site, measured: Callable[[str, float], None]) -> None:
+    """Quick work is claimed several at a time; when one of it turns out to be long, the rest does not wait for it."""
+    site.worker("busy", WORKER_CONCURRENCY="1")
+    site.wait_complete(*site.start_many(Three, [{}] * 20))  # now the worker knows its work to be quick
+    with transaction.atomic(using=ALIAS):
+        first = site.start(Held, key="long")
+        behind = [site.start(Three, key=f"behind-{number}") for number in range(5)]
+    site.wait("the long step", lambda: [call for call in site.called("two/1") if str(first) in call["operation"]])
+    site.worker("idle")
+    measured("what was claimed behind a long step is done after", site.wait_complete(*behind))
+    assert site.status(first)[0] == "running"
+    site.let_go()
+    site.wait_complete(first)
+    assert not site.rows("SELECT * FROM outlast_attempt WHERE outcome <> 'succeeded'")
+    assert site.rows("SELECT count(*) > 0 FROM outlast_transition WHERE trigger = 'release'") == [(True,)]
+    site.assert_sound(26)

@@ -9,6 +9,7 @@ import pytest
 
 import flows
 from flows import COMPLETE, Activity, End
+from flows.models import Worker
 from flows.services import sweeps
 from flows.services.turn import run_turn
 from flows.testing import LocalWorker
@@ -84,8 +85,21 @@ def test_sleeping_and_waking(worker: LocalWorker, trace: Trace, clock: Any) -> N
     assert (trace.names, trace.begun) == (["LOOK", "DUE", "FIRE"], 1)
     trace.clear()
     worker.run(["agents"])
-    assert trace.names[:4] == ["CLAIM", "MOVE", "ADVANCE", "COMPLETE"]
-    assert trace.commits[:4] == ["claim", "move", "advance", "complete"]
+    assert trace.names[:4] == ["CLAIM", "OPEN_WOKEN", "ADVANCE", "COMPLETE"]
+    assert trace.commits[:4] == ["claim", "open", "advance", "complete"]
+
+
+def test_those_that_wake_together_go_on_together(worker: LocalWorker, trace: Trace, clock: Any) -> None:
+    runs = Nap.start_many([(None, {}) for _ in range(10)])
+    worker.run(["agents"])
+    clock.move(hours=2)
+    worker.tick()
+    worker.batch_size = 10
+    trace.clear()
+    worker.run(["agents"])
+    assert trace.names[:2] == ["CLAIM", "OPEN_WOKEN"]
+    assert trace.names.count("OPEN_WOKEN") == 1
+    assert {row(run).status for run in runs} == {"complete"}
 
 
 def test_waiting_and_being_signalled(worker: LocalWorker, trace: Trace) -> None:
@@ -155,6 +169,16 @@ def test_a_wake_of_many_is_one_message_for_ten(worker: LocalWorker, hints: Count
     hints.clear()
     flows.signal("e1", "t.asked", key="k")
     assert [len(hint.ids) for hint in hints.hints] == [10, 10, 5]
+
+
+def test_a_wake_of_very_many_is_no_more_messages_than_slots(worker: LocalWorker, hints: Counting) -> None:
+    hints.clear()
+    Line.start_many([(None, {}) for _ in range(500)])
+    assert len(hints.hints) == 8  # one slot is up; so many go out unasked
+    Worker.objects.filter(pk=worker.incarnation).update(concurrency=20)
+    hints.clear()
+    Line.start_many([(None, {}) for _ in range(500)])
+    assert len(hints.hints) == 20
 
 
 def test_a_broker_that_is_away_costs_nothing_but_time(

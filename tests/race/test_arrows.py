@@ -13,8 +13,9 @@ from flows.core.protocol import Status
 from flows.models import Activity, Attempt, Intent, Transition, Worker
 from flows.services import attempt as attempts
 from flows.services import describe, sweeps
+from flows.services.opening import open_batch
 from flows.services.owned import Owned
-from flows.services.proceed import Progress
+from flows.services.proceed import Keeping, Progress
 from flows.services.start import Started
 from flows.store.sql import run as execute
 from flows.testing import LocalWorker
@@ -118,6 +119,65 @@ def test_one_of_two_arrows_loses_every_time(worker: LocalWorker, name: str) -> N
             flows.cancel(run)
             holder.stop()
     assert set(seen) <= {Progress.RUN, Progress.LOST}
+
+
+def answered(worker: LocalWorker, count: int = 1) -> tuple[list[Started], list[Owned]]:
+    """Workflows whose wait was answered, claimed together."""
+    runs = [Ask.start({"key": f"k{number}"}) for number in range(count)]
+    worker.run()
+    for number in range(count):
+        flows.signal(f"e{number}", "t.asked", key=f"k{number}")
+    batch = factories.take_up_to(worker, count)
+    assert len(batch) == count
+    return runs, batch
+
+
+def open_all(batch: list[Owned]) -> list[bool]:
+    """Which of them have an activity running after the statement that opens them together."""
+    open_batch(batch, Keeping(lambda queue, placement: True))
+    return [owned.state.activity is not None for owned in batch]
+
+
+@pytest.mark.parametrize(
+    ("name", "act", "after"),
+    [
+        ("cancel", flows.cancel, "cancelled"),
+        ("supersede", lambda run: flows.supersede(run, goal="x"), "superseded"),
+        ("pause", flows.pause, "running"),
+    ],
+)
+def test_opening_leaves_out_what_somebody_holds(worker: LocalWorker, name: str, act: Callable[[Any], Any], after: str) -> None:
+    runs, batch = answered(worker, 3)
+    met = overtaken(lambda: act(runs[1]), lambda: open_all(batch))
+    assert (met.second, met.blocked) == ([True, False, True], False)
+    assert [row(run).status for run in runs] == ["running", after, "running"]
+    assert open_all([batch[1]]) == [False]
+    assert not Activity.objects.filter(workflow_id=runs[1].id, node="after").exists()
+
+
+@pytest.mark.parametrize("act", [flows.cancel, lambda run: flows.supersede(run, goal="x")])
+def test_another_arrow_behind_an_opening_fences_it(worker: LocalWorker, act: Callable[[Any], Any]) -> None:
+    (run,), batch = answered(worker)
+    met = overtaken(lambda: open_all(batch), lambda: act(run))
+    assert (met.first, met.blocked) == ([True], True)
+    assert Activity.objects.get(workflow_id=run.id, node="after").status == "fenced"
+    assert finish(batch[0]) is Progress.LOST
+
+
+def test_opening_against_verbs_of_its_rows_never_blocks_for_ever(worker: LocalWorker) -> None:
+    with racers(2) as (owner, person):
+        for number in range(ROUNDS // 4):
+            runs = [Ask.start({"key": f"{number}.0"})]
+            intent = runs[0].intent_id
+            runs += [Ask.start({"key": f"{number}.{index}"}, intent=intent) for index in range(1, 5)]
+            worker.run()
+            for index in range(5):
+                flows.signal(f"e{number}.{index}", "t.asked", key=f"{number}.{index}")
+            batch = factories.take_up_to(worker, 5)
+            outcomes = together((owner, lambda: open_all(batch)), (person, lambda: flows.supersede(intent, goal="y")))
+            assert not [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+            assert {row(run).status for run in runs} == {"superseded"}
+            assert not Activity.objects.filter(workflow_id__in=[run.id for run in runs], status="running").exists()
 
 
 def test_an_advance_behind_a_pause_follows_it(worker: LocalWorker) -> None:

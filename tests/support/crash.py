@@ -23,22 +23,20 @@ from flows.store import sql
 VARIABLE = "CHAOS_CRASH"
 #: Statements of the test kit: no product commits there.
 NOT_OURS = {"movable clock", "move clock", "plain clock", "drop clock"}
-#: What `each` leaves out: around a statement that only reads nothing is different from its neighbours, and a worker's own beginning is the
-#: same wherever the workflow stands.
-DULL = {
-    *(
-        "load",
-        "newest requests",
-        "lost work",
-        "read running",
-        "owner gone",
-        "find request",
-        "facts of request",
-        "next timer",
-        "now",
-    ),
-    *("register worker", "bury workers", "start"),
+#: Around a statement that only reads, nothing is different from before and after its neighbours.
+READS = {
+    "load",
+    "newest requests",
+    "lost work",
+    "read running",
+    "owner gone",
+    "find request",
+    "facts of request",
+    "next timer",
+    "now",
 }
+#: A worker's own beginning is the same wherever the workflow stands.
+BEGINNING = {"register worker", "bury workers", "start"}
 
 Seam = Callable[[str, str], None]
 
@@ -69,7 +67,7 @@ def numbered(fatal: int | None, path: Path) -> Seam:
 
     def seam(when: str, name: str) -> None:
         nonlocal count
-        if name in NOT_OURS:
+        if name in NOT_OURS | READS:
             return
         log.write(f"{when} {name}\n")
         if count == fatal:
@@ -101,7 +99,7 @@ def everywhere_once(folder: Path, key: str) -> Seam:
 
     def seam(when: str, name: str) -> None:
         nonlocal connection
-        if name in NOT_OURS | DULL:
+        if name in NOT_OURS | READS | BEGINNING:
             return
         connection = connection or psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
         found = connection.execute("SELECT node, activity_seq FROM outlast_workflow WHERE key = %s", [key]).fetchone()
