@@ -67,7 +67,7 @@ PLAN = (
 )
 WORKLOADS = tuple(dict.fromkeys(entry.workload for entry in PLAN))
 #: These say nothing new when they are done again.
-ONCE = ("trace", "w3many", "idle")
+ONCE = ("trace", "w3many")
 #: Small sizes that show that everything works; their figures mean nothing.
 QUICK = {"w1": 300, "w2": 20, "w3": 200, "w3one": 4, "w3many": 2000, "w4": 60, "w5": 60, "trace": 50, "idle": 10}
 QUICK_ARGUMENTS = {"w3": ("--due", "8")}
