@@ -95,7 +95,10 @@ class WaitPlane(Protocol):
         """A wait of this kind was opened; write what belongs to it, in the same transaction."""
 
     def closed(self, using: str, wait_ids: Sequence[int], how: str) -> None:
-        """Waits of this kind were closed: satisfied, expired or withdrawn; close what belongs to them, in the same transaction."""
+        """Waits of this kind were closed: satisfied or expired; close what belongs to them, in the same transaction."""
+
+    def ended(self, using: str, workflow_ids: Sequence[Any]) -> None:
+        """These workflows were cancelled or superseded; nothing of them is open or usable any more. In the same transaction."""
 
     def facts(self, using: str, workflow_id: Any, nodes: Sequence[str]) -> Mapping[str, ApprovalFact | None]:
         """What the gate must know about the newest request of each of these nodes."""
@@ -117,6 +120,7 @@ def wait_plane(kind: str) -> WaitPlane | None:
     return _planes.get(kind)
 
 
-def wait_planes() -> Mapping[str, WaitPlane]:
-    """All registered planes."""
-    return _planes
+def ended(workflow_ids: Sequence[Any], using: str) -> None:
+    """Tell every plane that these workflows were cancelled or superseded, in the arrow's own transaction."""
+    for plane in set(_planes.values()):
+        plane.ended(using, workflow_ids)

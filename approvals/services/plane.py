@@ -46,6 +46,10 @@ class ApprovalPlane:
         """Close what is still open behind these waits."""
         store.close(wait_ids, how, using)
 
+    def ended(self, using: str, workflow_ids: Sequence[Any]) -> None:
+        """Withdraw what is still open, and let no approval outlive the run that it was for."""
+        store.end(workflow_ids, using)
+
     def facts(self, using: str, workflow_id: Any, nodes: Sequence[str]) -> Mapping[str, ApprovalFact | None]:
         """The newest request of each node; None where nobody was asked yet."""
         found: dict[str, ApprovalFact | None] = dict.fromkeys(nodes)

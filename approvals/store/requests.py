@@ -145,17 +145,27 @@ def answer(request_id: int, *, status: str, answer: str, digest: str, using: str
 
 CLOSE = """
 UPDATE outlast_approval_request
-SET status = CASE WHEN status = 'approved' THEN 'invalidated'
-                  WHEN %(how)s = 'expired' AND expires_at <= flows_now() THEN 'expired' ELSE 'withdrawn' END
-WHERE wait_id = ANY (%(waits)s::bigint[]) AND (status = 'pending' OR status = 'approved' AND %(how)s = 'withdrawn')
+SET status = CASE WHEN %(how)s = 'expired' AND expires_at <= flows_now() THEN 'expired' ELSE 'withdrawn' END
+WHERE wait_id = ANY (%(waits)s::bigint[]) AND status = 'pending'
 RETURNING id, status
+"""
+
+END = """
+UPDATE outlast_approval_request SET status = CASE status WHEN 'approved' THEN 'invalidated' ELSE 'withdrawn' END
+WHERE workflow_id = ANY (%(workflows)s::uuid[]) AND status IN ('pending', 'approved')
+RETURNING id
 """
 
 
 def close(waits: Sequence[int], how: str, using: str) -> list[tuple[int, str]]:
-    """Close what is open behind closed waits; (request, status now). What was answered stays, except an approval of a run that ended."""
+    """Close what is open behind closed waits; (request, status now). What was answered stays."""
     rows = run("close requests", CLOSE, {"waits": list(waits), "how": how}, using)
     return [(row[0], row[1]) for row in rows]
+
+
+def end(workflows: Sequence[UUID], using: str) -> list[int]:
+    """Close what is open of workflows that were cancelled or superseded: questions are withdrawn, approvals that nobody used are invalid."""
+    return [row[0] for row in run("end requests", END, {"workflows": list(workflows)}, using)]
 
 
 USE = """

@@ -86,8 +86,9 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
     overdue = state.deadline_passed and definition.deadline is not None
     if wait_result is None and not overdue and not isinstance(move, Goto):
         return Decided(move)
+    pardoned = node.name if isinstance(trigger, Entered) and trigger.suspended_by == VISITS_EXHAUSTED else ""
     left = replace(state, results=results, activity=None, wait=None)
-    settled, handled = _settle(definition, left, facts, move), False
+    settled, handled = _settle(definition, left, facts, move, pardoned), False
     if overdue and not isinstance(settled.move, Finish):
         settled, handled = _settle(definition, left, facts, _expired(definition, state.node, settled.move)), True
     if wait_result is None and not handled:
@@ -104,8 +105,11 @@ def _expired(definition: Definition, node: str, ahead: Move) -> Move:
     return expired
 
 
-def _settle(definition: Definition, state: State, facts: Facts, move: Move) -> Decided:
-    """Follow Gotos through visit limits, gates and branches until a durable move is reached."""
+def _settle(definition: Definition, state: State, facts: Facts, move: Move, pardoned: str = "") -> Decided:
+    """Follow Gotos through visit limits, gates and branches until a durable move is reached.
+
+    `pardoned`: the node that a person lets be entered once more, though its visits are spent.
+    """
     via: list[str] = []
     refusal = None
     for _ in range(MAX_HOPS):
@@ -113,7 +117,8 @@ def _settle(definition: Definition, state: State, facts: Facts, move: Move) -> D
             return Decided(_with_via(move, tuple(via[:-1])), refusal=refusal)
         node = definition.nodes[move.node]
         via.append(node.name)
-        limited = _visits_spent(node, state)
+        limited = None if node.name == pardoned else _visits_spent(node, state)
+        pardoned = ""
         if limited is not None:
             move = limited
             continue

@@ -8,12 +8,10 @@ import uuid
 
 
 def new_id() -> uuid.UUID:
-    """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then random bits."""
-    milliseconds = time.time_ns() // 1_000_000
-    value = (milliseconds & 0xFFFFFFFFFFFF) << 80 | int.from_bytes(os.urandom(10), "big")
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return uuid.UUID(int=value)
+    """A UUID version 7 (RFC 9562): 48 bits of milliseconds, 12 of their fraction (method 3, a quarter of a microsecond), then random bits."""
+    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
+    value = (milliseconds & 0xFFFFFFFFFFFF) << 80 | 0x7 << 76 | (rest * 4096 // 1_000_000) << 64 | 0x2 << 62
+    return uuid.UUID(int=value | int.from_bytes(os.urandom(8), "big") >> 2)
 
 
 def operation_id(workflow_id: object, node: str, visit: int) -> str:

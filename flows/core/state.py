@@ -78,7 +78,12 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """The workflow was claimed with no activity open and no wait: enter its node (after start, resume or a repair)."""
+    """The workflow was claimed with no activity open and no wait: enter its node (after start, resume or a repair).
+
+    `suspended_by`: the code under which it was suspended; that a person resumed it is their answer to that.
+    """
+
+    suspended_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

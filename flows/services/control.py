@@ -76,7 +76,7 @@ def cancel(workflow: Any, *, reason: str = "", by: Any = None, using: str | None
             return Controlled(Answer.TOO_LATE, status, row_id)
         who = identify.label(by)
         left = _leave([row_id], Status.CANCELLING, "", "CANCEL_REQUESTED", 1, "cancel", who, reason, alias)
-        _withdraw(left, alias)
+        registry.ended(left, alias)
         # What is owed (effects in flight, commitments) is serviced between these two arrows; here nothing can be owed yet.
         _leave([row_id], Status.CANCELLED, Outcome.CANCELLED, "CANCELLED", 0, "cancel", who, "", alias, [Status.CANCELLING])
     return Controlled(Answer.ACCEPTED, Status.CANCELLED, row_id)
@@ -119,11 +119,11 @@ def supersede(
             ids, Status.SUPERSEDED, Outcome.SUPERSEDED, "INTENT_SUPERSEDED", 1, "supersede", str(version), reason, alias,
             sorted(status.value for status in LIVE),
         )  # fmt: skip
-        _withdraw(left, alias)
+        registry.ended(left, alias)
         started = None
         if flow is not None:
             started = start(flow, input, key=key, intent=intent_id, by=by, using=alias)
-    return Superseded(Answer.ACCEPTED, intent_id, version, tuple(row[0] for row in left), started)
+    return Superseded(Answer.ACCEPTED, intent_id, version, tuple(left), started)
 
 
 def _is_repeat(
@@ -233,7 +233,7 @@ def _leave(
     reason: str,
     using: str,
     sources: Sequence[str] = _LIVE,
-) -> list[tuple[UUID, str, list[tuple[str, int]]]]:
+) -> list[UUID]:
     return store.leave(
         list(ids),
         sources=list(sources),
@@ -246,18 +246,6 @@ def _leave(
         note=_reason(reason),
         using=using,
     )
-
-
-def _withdraw(left: list[tuple[UUID, str, list[tuple[str, int]]]], using: str) -> None:
-    """Tell the planes behind withdrawn waits, in the same transaction: closing a run closes its requests."""
-    by_kind: dict[str, list[int]] = {}
-    for _, _, waits in left:
-        for kind, wait_id in waits:
-            by_kind.setdefault(kind, []).append(wait_id)
-    for kind, wait_ids in by_kind.items():
-        plane = registry.wait_plane(kind)
-        if plane is not None:
-            plane.closed(using, wait_ids, "withdrawn")
 
 
 def _reason(reason: str) -> str | None:

@@ -49,7 +49,7 @@ class Owned:
         if self.state.activity is None and self.state.wait is None:
             if self.row.error_code == DEFINITION_FAULT and self.row.node in self.state.results:
                 return Completed(self.state.results[self.row.node])  # done, with whatever it returned; only the way on is missing
-            return Entered()
+            return Entered(self.row.error_code)
         return Woken()
 
     @property

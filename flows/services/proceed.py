@@ -254,11 +254,14 @@ def _woken_at_once(
 
 def _leave(owned: Owned, arrow: store.Move) -> Progress | None:
     """Make a move that lets go of the workflow."""
-    with committing("move", owned.using) if _closes_plane(owned, arrow) else nullcontext():
+    ends = arrow.status == Status.SUPERSEDED
+    with committing("move", owned.using) if ends or _closes_plane(owned, arrow) else nullcontext():
         made = store.move(arrow, owned.using)
         if made is None:
             return None
         _close_plane(owned, arrow)
+        if ends:
+            registry.ended([owned.row.id], owned.using)
     if arrow.wakes_in is not None or arrow.wakes_at is not None:
         _hint_soon(owned, arrow)
     return Progress.LEFT

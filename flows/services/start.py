@@ -64,7 +64,7 @@ def start(
         priority: higher is sooner; one step is worth PRIORITY_SECONDS of waiting.
     Raises:
         KeyConflict: the key is taken by another input. PayloadError: the input cannot be stored.
-        UnknownIntent, IntentClosed: the intent is not there or not active.
+        UnknownIntent, IntentClosed: the intent is not there, or not active and the run is new.
     """
     runs = [(key, {} if input is None else input)]
     with committing("start", identify.alias(using)) if session else nullcontext():
@@ -96,10 +96,15 @@ def start_many(
     # One run without a given intent is one statement, and needs no transaction around it.
     with committing("start", alias) if intent is not None or len(unique) > 1 else nullcontext():
         version = 1
-        if intent is not None:
-            intent_id, version = _share_intent(intent, alias)
-            unique = [_for_intent(new, intent_id) for new in unique]
-        rows = store.start(unique, _common(definition, by, priority, version, own_intent=intent is None), alias)
+        try:
+            if intent is not None:
+                intent_id, version = _share_intent(intent, alias)
+                unique = [_for_intent(new, intent_id) for new in unique]
+            rows = store.start(unique, _common(definition, by, priority, version, own_intent=intent is None), alias)
+        except IntentClosed:  # what was started under it before is still the answer to the same call
+            rows = store.taken(definition.name, [new.key for new in unique if new.key], alias)
+            if len(rows) < len(unique):
+                raise
         if len(rows) < len(unique):
             created = {row.id for row in rows}
             rows += store.taken(definition.name, [new.key for new in unique if new.id not in created and new.key], alias)

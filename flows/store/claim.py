@@ -59,6 +59,7 @@ class Claimed:
         return self.version == 2 and self.wake_seq == 0
 
 
+#: A row whose open activity was deleted behind the guards is not taken: it would take every claim of its queue down with it.
 #: The status is looked at where the rows are locked; said again of the update, it would have the index of ready rows read from end to end.
 #: The history is read in the same statement. Its snapshot is older than the row lock, so it counts only if the row was then as it is
 #: locked now (version and wake_seq): every write to a workflow's history moves one of them. Otherwise `loaded` stays None.
@@ -74,6 +75,8 @@ WITH offered AS (
             WHERE r.status = 'runnable' AND r.queue = %(queue)s
               AND (r.flow_name, r.flow_version) IN (SELECT flow_name, flow_version FROM offered)
               AND (r.placement = '' OR r.placement = ANY (%(placements)s::text[]))
+              AND (r.active_seq IS NULL
+                   OR r.active_seq = (SELECT x.seq FROM outlast_activity x WHERE x.workflow_id = r.id AND x.seq = r.active_seq))
             ORDER BY r.rank LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED))
       AND EXISTS (SELECT FROM outlast_worker k
                   WHERE k.id = %(worker)s::uuid AND k.status = 'alive' AND k.lease_until > statement_timestamp())

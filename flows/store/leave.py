@@ -31,7 +31,6 @@ WITH old AS (
 ), withdrawn AS (
     UPDATE outlast_wait o SET status = 'withdrawn', closed_at = flows_now()
     FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL
-    RETURNING o.id, o.kind, o.workflow_id
 ), dropped AS (
     DELETE FROM outlast_timer t USING moved m WHERE t.workflow_id = m.id AND t.fired_at IS NULL
 ), logged AS (
@@ -42,7 +41,7 @@ WITH old AS (
         m.policy_version, e.seq, e.attempt, m.error_code, %(note)s::jsonb, flows_now()
     FROM moved m LEFT JOIN ended e ON e.workflow_id = m.id
 )
-SELECT m.id, m.was, (SELECT array_agg(x.kind || ':' || x.id) FROM withdrawn x WHERE x.workflow_id = m.id) FROM moved m
+SELECT id FROM moved
 """
 
 
@@ -58,8 +57,8 @@ def leave(
     ref: str,
     note: str | None,
     using: str,
-) -> list[tuple[UUID, str, list[tuple[str, int]]]]:
-    """Take locked workflows out of whatever they are doing; (id, status before, withdrawn waits as (kind, id))."""
+) -> list[UUID]:
+    """Take locked workflows out of whatever they are doing: activities fenced, waits withdrawn, timers dropped; the ids of those that moved."""
     params: dict[str, Any] = {
         "ids": list(ids),
         "from": list(sources),
@@ -71,13 +70,7 @@ def leave(
         "ref": ref,
         "note": note,
     }
-    rows = run("leave", LEAVE, params, using)
-    return [(row[0], row[1], [_split(item) for item in row[2] or []]) for row in rows]
-
-
-def _split(item: str) -> tuple[str, int]:
-    kind, _, number = item.rpartition(":")
-    return kind, int(number)
+    return [row[0] for row in run("leave", LEAVE, params, using)]
 
 
 PAUSE = """

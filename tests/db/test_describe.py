@@ -12,6 +12,7 @@ import flows
 from flows.core.fold import FIELDS
 from flows.core.protocol import Status
 from flows.errors import UnknownWorkflow
+from flows.models import Activity
 from flows.services import describe
 from flows.testing import LocalWorker
 from tests import factories
@@ -53,6 +54,17 @@ def test_verify_finds_a_row_that_was_changed_behind_the_guards(field: str) -> No
     undo = "UPDATE outlast_workflow SET status = 'runnable', outcome = '' WHERE id = %s"
     behind_the_guards((undo, [run.id]), (f"UPDATE outlast_workflow SET {field} = %s WHERE id = %s", [before, run.id]))
     assert differences(run) == []
+
+
+def test_a_row_whose_activity_was_deleted_is_found_and_holds_up_nobody(worker: LocalWorker) -> None:
+    headless, other = Line.start({}), Line.start({})
+    Activity.objects.filter(workflow_id=headless.id).delete()
+    worker.batch_size = 10
+    worker.run()
+    assert (row(headless).status, row(other).status) == ("runnable", "complete")
+    assert (differences(headless), differences(other)) == (["activity"], [])
+    flows.cancel(headless)
+    assert differences(headless) == []
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 import pytest
+from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 
 from flows.core.ids import new_id
 from flows.core.protocol import MOVES, OUTCOMES, Outcome, Status
 from flows.models import Activity, Attempt, Timer, Transition, Wait, Workflow
-from flows.testing import LocalWorker
+from flows.testing import LocalWorker, local_worker
 from tests import factories
 from tests.factories import Line
 
@@ -219,12 +221,50 @@ def test_a_workflow_begins_runnable_at_version_one_with_its_log_row(version: int
 
 
 @pytest.mark.req("A4")
-@pytest.mark.parametrize("verb", ["UPDATE", "DELETE FROM", "TRUNCATE"])
+@pytest.mark.parametrize("verb", ["UPDATE", "DELETE FROM"])
 def test_the_log_is_append_only(verb: str) -> None:
     Line.start({})
     with refused(APPEND_ONLY, "append-only"):
         execute(f"{verb} outlast_transition {'SET at = at' if verb == 'UPDATE' else ''}")
     assert Transition.objects.count() == 1
+
+
+@pytest.mark.req("A4")
+@pytest.mark.parametrize(
+    ("module", "table"),
+    [("flows.migrations.0002_guards", "outlast_transition"), ("approvals.migrations.0002_guards", "outlast_review")],
+)
+def test_the_log_is_not_emptied_outside_a_test_database(module: str, table: str) -> None:
+    """The functions and triggers of the migrations themselves, in a database that has an ordinary name."""
+    guards = importlib.import_module(module).APPEND_ONLY
+    settings = connection.settings_dict
+    into = {"host": settings["HOST"], "port": settings["PORT"], "user": settings["USER"], "password": settings["PASSWORD"]}
+    name = f"plain_{new_id().hex}"
+    with psycopg.connect(dbname=settings["NAME"], autocommit=True, **into) as server:
+        server.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        try:
+            with psycopg.connect(dbname=name, autocommit=True, **into) as plain:
+                plain.execute(f"CREATE TABLE {table} (id int); CREATE TABLE outlast_approval_request (id int)")  # type: ignore[arg-type]
+                plain.execute(guards)
+                with pytest.raises(psycopg.DatabaseError, match="append-only") as caught:
+                    plain.execute(f"TRUNCATE {table}")  # type: ignore[arg-type]
+                assert caught.value.sqlstate == APPEND_ONLY
+                plain.execute(f"SET outlast.retention = 'on'; TRUNCATE {table}")  # type: ignore[arg-type]
+        finally:
+            server.execute(f"DROP DATABASE {name}")  # type: ignore[arg-type]
+
+
+@pytest.mark.req("U1")
+def test_django_may_flush_a_test_database_and_work_goes_on(worker: LocalWorker) -> None:
+    """What every TransactionTestCase and live server of a host project does after each of its tests."""
+    Line.start({})
+    call_command("flush", interactive=False, verbosity=0)
+    assert (Workflow.objects.count(), Transition.objects.count()) == (0, 0)
+    with local_worker() as another:
+        run = Line.start({})
+        another.tick()
+        another.run()
+        assert factories.row(run).status == "complete"
 
 
 @pytest.mark.req("A4")

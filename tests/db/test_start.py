@@ -155,6 +155,18 @@ def test_a_start_under_a_closed_or_unknown_intent_is_refused() -> None:
     assert Workflow.objects.count() == 1
 
 
+def test_a_repeated_start_under_an_intent_that_was_closed_meanwhile_gives_the_run() -> None:
+    intent = Line.start({}).intent_id
+    first = Line.start({"a": 1}, key="k", intent=intent)
+    flows.cancel_intent(intent)
+    again = Line.start({"a": 1}, key="k", intent=intent)
+    assert (again.id, again.created, again.status) == (first.id, False, "cancelled")
+    with pytest.raises(KeyConflict):
+        Line.start({"a": 2}, key="k", intent=intent)
+    with pytest.raises(IntentClosed):
+        Line.start_many([("k", {"a": 1}), ("new", {})], intent=intent)
+
+
 def test_one_workflow_over_two_sessions_and_two_workflows_in_one_session() -> None:
     first, second = Line.start({}, session="chat-1"), Line.start({}, session="chat-1")
     assert flows.link(first, "chat-2")

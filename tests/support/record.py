@@ -80,6 +80,10 @@ SELECT w.id, 'its retry has no timer' FROM outlast_workflow w JOIN outlast_wait 
 WHERE w.status = 'waiting' AND o.status = 'open' AND o.kind IN ('retry_window', 'timer') AND o.due_since IS NULL
   AND NOT EXISTS (SELECT FROM outlast_timer t WHERE t.wait_id = o.id AND t.status = 'pending')
 UNION ALL
+SELECT o.workflow_id, 'a wait is both open and closed' FROM outlast_wait o WHERE (o.status = 'open') <> (o.closed_at IS NULL)
+UNION ALL
+SELECT t.workflow_id, 'a timer is both pending and fired' FROM outlast_timer t WHERE (t.status = 'pending') <> (t.fired_at IS NULL)
+UNION ALL
 SELECT w.id, 'two open waits' FROM outlast_workflow w JOIN outlast_wait o ON o.workflow_id = w.id AND o.status = 'open'
 GROUP BY w.id HAVING count(*) > 1
 UNION ALL

@@ -112,9 +112,7 @@ def test_what_people_said_is_append_only(world: World) -> None:
         "UPDATE outlast_review SET comment = 'Stop.'",
         "UPDATE outlast_review SET refused = 'X'",
         "DELETE FROM outlast_review",
-        "TRUNCATE outlast_review",
         "DELETE FROM outlast_approval_request",
-        "TRUNCATE outlast_approval_request CASCADE",
     ):
         assert "append-only" in refused(statement), statement
     with transaction.atomic(), connection.cursor() as cursor:

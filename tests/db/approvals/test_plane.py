@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import flows
@@ -64,11 +66,10 @@ def test_an_approval_that_was_not_used_in_its_time_is_asked_for_again(world: Wor
 
 
 def test_an_open_request_is_withdrawn_when_its_workflow_goes_elsewhere(world: World) -> None:
-    one, two, three = world.ask(), world.ask(), world.ask()
-    PLANE.closed("default", [one.wait_id], "withdrawn")
+    two, three = world.ask(), world.ask()
     PLANE.closed("default", [two.wait_id], "expired")
     PLANE.closed("default", [three.wait_id], "satisfied")
-    assert [world.status(request) for request in (one, two, three)] == ["withdrawn"] * 3, "its time was not over yet"
+    assert [world.status(request) for request in (two, three)] == ["withdrawn"] * 2, "its time was not over yet"
 
 
 def test_what_was_answered_stays_when_its_wait_is_closed(world: World) -> None:
@@ -77,8 +78,18 @@ def test_what_was_answered_stays_when_its_wait_is_closed(world: World) -> None:
     world.decide(denied, "deny", comment="No.")
     PLANE.closed("default", [request.wait_id, denied.wait_id], "satisfied")
     assert (world.status(request), world.status(denied)) == ("approved", "denied")
-    PLANE.closed("default", [request.wait_id, denied.wait_id], "withdrawn")
+    PLANE.ended("default", [request.workflow_id, denied.workflow_id])
     assert (world.status(request), world.status(denied)) == ("invalidated", "denied")
+
+
+@pytest.mark.req("F3", "K1")
+@pytest.mark.parametrize("end", [flows.cancel, lambda run: flows.supersede(run, goal="x"), flows.cancel_intent])
+def test_no_approval_outlives_its_run(world: World, end: Any) -> None:
+    """Answered, and ended before it was used: no wait is open then, and yet the approval must not stay good."""
+    request = world.ask()
+    world.decide(request)
+    end(request.workflow)
+    assert world.status(request) == "invalidated"
 
 
 @pytest.mark.req("F3")

@@ -159,6 +159,10 @@ def test_people_are_asked_ten_times_then_a_person_must_look() -> None:
     made = ask(flow, at, Completed(artifact())).move
     assert isinstance(made, Suspend)
     assert (made.node, made.code) == ("ask", "VISITS_EXHAUSTED")
+    at = state("ask", results=results, visits={"ask": DEFAULT_APPROVAL_VISITS})
+    assert isinstance(ask(flow, at, Entered()).move, Suspend)
+    once_more = ask(flow, at, Entered(suspended_by="VISITS_EXHAUSTED")).move
+    assert isinstance(once_more, Park), "a person who resumes it has looked"
 
 
 # ---------------------------------------------------------------- deadlines
