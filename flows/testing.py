@@ -88,7 +88,7 @@ class LocalWorker:
             "host_class": "",
             "placements": self.placements,
             "queues": self.queues,
-            "definitions": [],
+            "definitions": [f"{name}@{version}" for name, version in known],
             "concurrency": 1,
             "lease": 3600.0,
         }

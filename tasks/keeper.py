@@ -208,6 +208,8 @@ class Keeper:
 
     def _child_gone(self, slot: Slot) -> None:
         if self.incarnation is not None:
+            if slot.workflow is not None:
+                self._give_back_hoard(slot)  # what it had not begun has lost no attempt
             count = sweeps.put_back_children(self.incarnation, [slot.pid], self.using)
             if count:
                 logger.warning("child %s is gone; %s workflow(s) put back", slot.pid, count)
@@ -225,4 +227,5 @@ class Keeper:
             return
         rows = unstarted_of_child(self.incarnation, slot.pid, slot.workflow, self.using)
         if rows:
-            publish(hints_for(release(rows, self.incarnation, self.using)))
+            released = release(rows, self.incarnation, self.using)
+            publish(hints_for([row[:4] for row in released if row[4] == "runnable"]))

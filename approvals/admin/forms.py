@@ -24,7 +24,7 @@ class AnswerForm(forms.Form):
         required=False,
         max_length=MAX_COMMENT,
         help_text=_("Needed to request changes or to deny: the next step of the workflow reads it, as data."),
-        widget=forms.Textarea(attrs={"rows": 4, "cols": None, "aria-describedby": "oa-comment-help oa-comment-errors"}),
+        widget=forms.Textarea(attrs={"rows": 4, "cols": False, "aria-describedby": "oa-comment-help oa-comment-errors"}),
     )
 
     def clean(self) -> dict[str, Any]:

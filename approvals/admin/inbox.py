@@ -183,7 +183,8 @@ class RequestAdmin(ReadOnlyAdmin):
             "media": self.media,
             "inbox_url": self.url("outlast_approvals_request_changelist"),
             "history_url": self.url("outlast_approvals_request_history", obj.pk),
-            "workflow_url": self.url("outlast_flows_workflow_change", obj.workflow_id),
+            "workflow_url": request.user.has_perm("outlast_flows.view_workflow")
+            and self.url("outlast_flows_workflow_change", obj.workflow_id),
         }
         response = TemplateResponse(request, "admin/outlast_approvals/request/decide.html", context)
         response.headers["Cache-Control"] = "no-store"

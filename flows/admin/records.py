@@ -68,12 +68,16 @@ class RecordAdmin(ReadOnlyAdmin):
 class IntentAdmin(ReadOnlyAdmin):
     """What somebody wants, its version, and the versions before."""
 
-    list_display = ("shown_goal", "version", "status", "user_label", "updated_at")
-    fields = ("id", "shown_goal", "version", "status", "user", "user_label", "created_at", "updated_at", "revisions")
-    readonly_fields = ("shown_goal", "revisions")
+    list_display = ("shown_goal", "version", "status", "accountable", "updated_at")
+    fields = ("id", "shown_goal", "version", "status", "user", "accountable", "created_at", "updated_at", "revisions")
+    readonly_fields = ("shown_goal", "accountable", "revisions")
     search_fields = ("id",)
     search_help_text = _("The whole id of an intent")
     ordering = ("-id",)
+
+    @admin.display(description=_("accountable user"))
+    def accountable(self, obj: Intent) -> SafeString:
+        return rendering.inline(obj.user_label)
 
     @admin.display(description=_("goal"))
     def shown_goal(self, obj: Intent) -> SafeString:

@@ -55,7 +55,7 @@ class FlowFilter(admin.SimpleListFilter):
 class WorkflowAdmin(ReadOnlyAdmin):
     """Read-only."""
 
-    list_display = ("title", "flow", "chip", "node", "error_code", "user_label", "updated_at")
+    list_display = ("title", "flow", "chip", "node", "error_code", "accountable", "updated_at")
     list_filter = (StatusFilter, FlowFilter)
     list_display_links = ("title",)
     search_fields = ("key",)
@@ -66,6 +66,10 @@ class WorkflowAdmin(ReadOnlyAdmin):
     @admin.display(description=_("workflow"))
     def title(self, obj: Workflow) -> SafeString:
         return rendering.inline(obj.key or str(obj.pk))
+
+    @admin.display(description=_("accountable user"))
+    def accountable(self, obj: Workflow) -> SafeString:
+        return rendering.inline(obj.user_label)
 
     @admin.display(description=_("flow"))
     def flow(self, obj: Workflow) -> str:

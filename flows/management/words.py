@@ -13,7 +13,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from flows.core import visible
-from flows.core.protocol import WAIT_KINDS
+from flows.core.protocol import WAIT_KINDS, AttemptOutcome
 from flows.services.describe import Description, WaitView
 
 LONGEST = 80
@@ -114,13 +114,20 @@ def timeline(rows: Sequence[Mapping[str, Any]]) -> str:
                 row["to_status"],
                 row["to_node"],
                 row["outcome"],
-                " ".join(str(row[part]) for part in ("trigger", "trigger_ref") if row[part]),
+                _because(row),
                 row["error_code"],
                 json.dumps(row["note"], ensure_ascii=False) if row["note"] else "",
             )
             for row in rows
         ),
     )
+
+
+def _because(row: Mapping[str, Any]) -> str:
+    """The trigger, and what it refers to: of an attempt that ended, the number of its activity."""
+    if row["trigger"] in set(AttemptOutcome) | {"completed"} and row["trigger_ref"]:
+        return f"activity {row['trigger_ref']} {row['trigger']}"
+    return " ".join(str(row[part]) for part in ("trigger", "trigger_ref") if row[part])
 
 
 def attempts(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -36,9 +36,15 @@ BEGIN
         WHEN 'timer kind' THEN RETURN value = ANY ('{sleep,retry,wait_deadline,workflow_deadline}'::text[]);
     END CASE;
 END $$;
+
+CREATE FUNCTION outlast_ended_ok(status text, live text, ended timestamptz) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN (status = live) = (ended IS NULL);
+END $$;
 """
 
 UNDO = """
+DROP FUNCTION outlast_ended_ok(text, text, timestamptz);
 DROP FUNCTION outlast_known(text, text);
 DROP FUNCTION outlast_state_ok(text, text, uuid);
 """
@@ -612,6 +618,32 @@ class Migration(migrations.Migration):
                 condition=models.Q(("closed_at__isnull", True), models.Q(("event_type", ""), _negated=True)),
                 fields=["event_type", "key"],
                 name="outlast_wait_channel",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="wait",
+            constraint=models.CheckConstraint(
+                condition=models.Func(
+                    models.F("status"),
+                    models.Value("open"),
+                    models.F("closed_at"),
+                    function="outlast_ended_ok",
+                    output_field=models.BooleanField(),
+                ),
+                name="outlast_wait_ended",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="timer",
+            constraint=models.CheckConstraint(
+                condition=models.Func(
+                    models.F("status"),
+                    models.Value("pending"),
+                    models.F("fired_at"),
+                    function="outlast_ended_ok",
+                    output_field=models.BooleanField(),
+                ),
+                name="outlast_timer_ended",
             ),
         ),
         migrations.AddConstraint(

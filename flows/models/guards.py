@@ -15,6 +15,12 @@ def known(name: str, noun: str, column: str) -> CheckConstraint:
     return CheckConstraint(name=name, condition=call)
 
 
+def ended(name: str, live: str, moment: str) -> CheckConstraint:
+    """`moment` is empty exactly while the status is `live`: statements about known rows look at the moment, for no index of live rows does."""
+    call = Func(F("status"), Value(live), F(moment), function="outlast_ended_ok", output_field=BooleanField())
+    return CheckConstraint(name=name, condition=call)
+
+
 def state(name: str) -> CheckConstraint:
     """A workflow's status, outcome and owner go together."""
     call = Func(F("status"), F("outcome"), F("worker_id"), function="outlast_state_ok", output_field=BooleanField())

@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from flows.core.protocol import WaitStatus
-from flows.models.guards import known
+from flows.models.guards import ended, known
 
 
 class Wait(models.Model):
@@ -41,6 +41,7 @@ class Wait(models.Model):
         constraints = [
             known("outlast_wait_status", "wait", "status"),
             known("outlast_wait_kind", "wait kind", "kind"),
+            ended("outlast_wait_ended", WaitStatus.OPEN.value, "closed_at"),
             models.UniqueConstraint(
                 fields=["workflow", "node"], name="outlast_wait_open_once", condition=Q(status=WaitStatus.OPEN.value)
             ),
@@ -90,6 +91,7 @@ class Timer(models.Model):
         constraints = [
             known("outlast_timer_status", "timer", "status"),
             known("outlast_timer_kind", "timer kind", "kind"),
+            ended("outlast_timer_ended", TimerStatus.PENDING.value, "fired_at"),
         ]
         indexes = [
             models.Index(fields=["due_at"], name="outlast_timer_due", condition=Q(status=TimerStatus.PENDING.value)),

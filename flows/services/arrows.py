@@ -190,7 +190,7 @@ def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
     answered = wait.evidence is not None or wait.kind == "timer"
     arrow.wait_status = WaitStatus.SATISFIED if answered else WaitStatus.EXPIRED
     if decided.wait_result is not None:
-        arrow.wait_result = payload.encode(decided.wait_result, f"the result of {wait.node}", conf.MAX_PAYLOAD_BYTES * 2)
+        arrow.wait_result = payload.encode(decided.wait_result, f"the result of {wait.node}", payload.MAX_RESULT_BYTES * 2)
     arrow.trigger, arrow.trigger_ref = ("woken" if answered else "expired"), str(wait.id)
 
 

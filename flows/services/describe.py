@@ -10,11 +10,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Exists, F, OuterRef
+from django.db.models.functions import Now
 
 from flows import registry
 from flows.core import fold, payload
 from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Status, WaitStatus
-from flows.models import Activity, Attempt, Transition, Wait, Workflow
+from flows.models import Activity, Attempt, Transition, Wait, Worker, Workflow
+from flows.models.worker import WorkerStatus
 from flows.services import identify
 from flows.services.identify import get
 
@@ -93,7 +95,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         commitments=[],
         legal_moves=sorted(status.value for status in MOVES[Status(row.status)]),
         next_nodes=sorted(node.targets()) if node is not None and row.status not in TERMINAL else [],
-        decision_needed=_decision_needed(row, waits),
+        decision_needed=_decision_needed(row, waits, alias),
         timeline=timeline(row.pk, alias),
         attempts=attempts(row.pk, alias),
         sessions=list(row.sessions.values_list("session", flat=True)),
@@ -186,7 +188,7 @@ def _wait_view(wait: Wait) -> WaitView:
     )
 
 
-def _decision_needed(row: Workflow, waits: list[WaitView]) -> str:
+def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
     if row.status in TERMINAL:
         return "none: the workflow has ended"
     if row.status == Status.PAUSED:
@@ -196,4 +198,18 @@ def _decision_needed(row: Workflow, waits: list[WaitView]) -> str:
     for wait in waits:
         if wait.kind == "approval":
             return f"an answer to the approval request at {wait.node}"
+    if row.status == Status.RUNNABLE and not _is_offered(row, using):
+        where = f"queue {row.queue}" + (f" with placement {row.placement}" if row.placement else "")
+        return f"a worker: no live one offers {row.flow_name}@{row.flow_version} on {where}; start one, or restart those with older code"
     return "none: it goes on by itself"
+
+
+def _is_offered(row: Workflow, using: str) -> bool:
+    """Whether a live worker takes this definition from this queue, where it is placed."""
+    workers = Worker.objects.using(using).filter(
+        status=WorkerStatus.ALIVE,
+        lease_until__gt=Now(),  # leases are on real time
+        queues__contains=[row.queue],
+        definitions__contains=[f"{row.flow_name}@{row.flow_version}"],
+    )
+    return (workers.filter(placements__contains=[row.placement]) if row.placement else workers).exists()

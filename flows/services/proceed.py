@@ -65,6 +65,8 @@ def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | N
     """Decide what comes next after `trigger` and make it true."""
     for _ in range(MAX_REDECISIONS):
         decided = ask(owned, trigger)
+        if decided.fault is not None:
+            logger.error("workflow %s (%s): a function of the flow raised", owned.row.id, owned.label, exc_info=decided.fault)
         try:
             progress = _commit(owned, trigger, decided, keeping, ending)
         except _Again:
@@ -77,6 +79,7 @@ def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | N
 
 
 def ask(owned: Owned, trigger: Trigger) -> Decided:
+    """What the engine decides now; a result that cannot be stored is a visible suspension."""
     if owned.definition is None:
         return Decided(arrows.unknown_definition(owned))
     owned.tell_time()
@@ -86,8 +89,6 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
         decided = decide(owned.definition, owned.state, trigger, owned.facts)
     if isinstance(decided.move, moves.Finish):
         decided = arrows.with_storable_result(owned, decided, decided.move)
-    if decided.fault is not None:
-        logger.error("workflow %s (%s): a function of the flow raised", owned.row.id, owned.label, exc_info=decided.fault)
     return decided
 
 

@@ -122,14 +122,18 @@ def _run_slice(host: Host, queue: str, using: str) -> int:
 
 
 def _work_through(host: Host, batch: list[Owned], keeping: Keeping, ends: float) -> int:
-    """Work on claimed workflows one after another; what has not started when time is up goes back."""
+    """Work on claimed workflows one after another; what has not started when time is up goes back.
+
+    A row that is not as this process knows it was taken by somebody else, or the server lost its opening (`opening.py`): that is a doubt.
+    """
     claimed_at = time.monotonic()
-    count = 0
+    count, lost = 0, False
     try:
         while batch:
             owned = batch.pop(0)
             started = time.monotonic()
             if started - claimed_at > STALE_CLAIM_SECONDS and not _begin(owned):
+                lost = True
                 continue
             host.holding(owned.row.id, len(batch))
             work(host, owned, keeping)
@@ -138,10 +142,12 @@ def _work_through(host: Host, batch: list[Owned], keeping: Keeping, ends: float)
             if batch and (host.stopping() or time.monotonic() >= ends or not host.owns()):
                 break
         if batch:
-            give_back([owned.row for owned in batch], batch[0].worker, batch[0].using)
+            lost = give_back([owned.row for owned in batch], batch[0].worker, batch[0].using) < len(batch) or lost
             batch[0].hinted = True
     finally:
         host.holding(None, 0)
+    if lost:  # only now: a doubt stands while this process works on nothing
+        host.doubt(doubtful=True)
     return count
 
 
@@ -171,8 +177,9 @@ def work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
                 logger.warning("late result of %s in workflow %s is kept as evidence", owned.label, owned.row.id)
     except LostOwnership as error:
         logger.warning("%s", error)
+        progress = Progress.LOST
+    if progress is Progress.LOST:
         host.doubt(doubtful=True)
-        return Progress.LOST
     return progress
 
 
@@ -204,9 +211,11 @@ def _settle_doubt(host: Host, worker: UUID, using: str) -> None:
         host.doubt(doubtful=False)
 
 
-def give_back(rows: Sequence[Claimed], worker: UUID, using: str) -> None:
-    """Give claimed workflows back that have not started, and hint at them."""
-    publish(hints_for(release([(row.id, row.version, None) for row in rows], worker, using)))
+def give_back(rows: Sequence[Claimed], worker: UUID, using: str) -> int:
+    """Give claimed workflows back that have not started, and hint at them; how many were still this worker's."""
+    released = release([(row.id, row.version, None) for row in rows], worker, using)
+    publish(hints_for([row[:4] for row in released if row[4] == "runnable"]))
+    return len(released)
 
 
 def _begin(owned: Owned) -> bool:

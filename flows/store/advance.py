@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db import connections
+
 from flows.core.errors import HalfMove
 from flows.store.move import Move
 from flows.store.sql import run
@@ -90,7 +92,8 @@ WITH given AS (
         %(wait_status)s::text[], %(wait_result)s::text[], %(trigger)s::text[], %(note)s::text[]
     ) AS g(id, version, epoch, intent_version, wake_seq, from_node, node, placement, step, visit, timeout, wait, wait_status, wait_result,
         trigger, note)
-    CROSS JOIN (SELECT set_config('synchronous_commit', 'off', true)) AS later
+    CROSS JOIN (SELECT set_config('synchronous_commit',
+        CASE WHEN %(alone)s::bool THEN 'off' ELSE current_setting('synchronous_commit') END, true)) AS later
 ), moved AS (
     UPDATE outlast_workflow w
     SET node = g.node, placement = g.placement, version = w.version + 1, activity_seq = w.activity_seq + 1,
@@ -176,8 +179,9 @@ def open_woken(arrows: Sequence[Move], using: str) -> list[tuple[UUID, int, int]
     If one of them would be half a move, none is made: each is then asked for by itself, and says so.
     """
     params: dict[str, Any] = {name: [getattr(arrow, name) for arrow in arrows] for name in _OPENED}
+    alone = not connections[using].in_atomic_block  # a caller's transaction is not ours to hurry
     try:
-        rows = run("open", OPEN_WOKEN, {**params, "worker": arrows[0].worker}, using)
+        rows = run("open", OPEN_WOKEN, {**params, "worker": arrows[0].worker, "alone": alone}, using)
     except HalfMove:
         return []
     return [(row[0], row[1], row[2]) for row in rows]

@@ -179,10 +179,11 @@ WHERE m.active_seq IS NULL OR a.workflow_id IS NOT NULL OR outlast_half_move('ac
 """
 
 
-def release(rows: Sequence[tuple[UUID, int, datetime | None]], worker: UUID, using: str) -> list[tuple[UUID, str, str, str]]:
+def release(rows: Sequence[tuple[UUID, int, datetime | None]], worker: UUID, using: str) -> list[tuple[UUID, str, str, str, str]]:
     """Give back claimed workflows (id, version, last touched) whose activity code has not started; their attempt does not count.
 
-    With a time, only if nobody has begun to work on the row since. One that was asked to pause is paused; the others are returned, ready.
+    With a time, only if nobody has begun to work on the row since. (id, queue, flow, node, status now) of each: one that was asked to pause is
+    paused, the others are ready.
     """
     params = {
         "ids": [row[0] for row in rows],
@@ -190,7 +191,7 @@ def release(rows: Sequence[tuple[UUID, int, datetime | None]], worker: UUID, usi
         "touched": [row[2] for row in rows],
         "worker": str(worker),
     }
-    return [(row[0], row[1], row[2], row[3]) for row in run("release", RELEASE, params, using) if row[4] == "runnable"]
+    return [(row[0], row[1], row[2], row[3], row[4]) for row in run("release", RELEASE, params, using)]
 
 
 BEGIN = """

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from psycopg import capabilities
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
@@ -68,17 +69,24 @@ class Prepared:
         if known is None:
             known = self._known[text, types] = _Statement(b"outlast_%d" % next(self._numbers), time.monotonic())
         known.uses += 1
-        plan = int(time.monotonic() - known.since + 1).bit_length() + (known.uses >> 6).bit_length() // 2
+        plan = 1 + int(time.monotonic() - known.since).bit_length() + (known.uses >> 6).bit_length() // 2
         if plan != known.plan:
             if known.plan:
-                dropped = self._pgconn.exec_(b"DEALLOCATE " + known.name)
-                if dropped.status == ExecStatus.FATAL_ERROR and not self._was_discarded(dropped):
-                    self._checked(dropped)
+                self._forget(known.name)
                 self._known[text, types] = known
                 known.plan = 0
             self._checked(self._pgconn.prepare(known.name, text, types))
             known.plan = plan
         return known.name
+
+    def _forget(self, name: bytes) -> None:
+        """By the protocol's own message where libpq has it (17): poolers that know prepared statements know it, and not the SQL command."""
+        if capabilities.has_send_close_prepared():
+            self._checked(self._pgconn.close_prepared(name))
+            return
+        dropped = self._pgconn.exec_(b"DEALLOCATE " + name)
+        if dropped.status == ExecStatus.FATAL_ERROR and not self._was_discarded(dropped):
+            self._checked(dropped)
 
     def _was_discarded(self, result: Any) -> bool:
         """Somebody ran DISCARD or DEALLOCATE ALL: outside a transaction the statement can simply be prepared again."""

@@ -6,9 +6,11 @@ make demo INTERACTIVE=1    leaves the reviews to you
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -43,6 +45,11 @@ def main() -> int:
                 running.stop(grace=GRACE)
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def say(text: str) -> None:
     print(f"{time.monotonic() - BEGAN:6.1f} s  {text}", flush=True)
 
@@ -67,13 +74,16 @@ class Story:
         else:
             self.answer("changes", CHANGES)
             self.answer("approve", "Thank you.")
-        self.wait("its end", lambda: self.row()["status"] not in LIVE)
+        self.wait("its end", self.ended)
         description = flows.describe(self.workflow)
         demo_report.print_timeline(description)
         print(f"\nOutcome: {description.outcome}\nResult:  {description.result}")
         sound = demo_report.check_effects(description, self.remote, main_before)
         sound = sound and (INTERACTIVE or demo_report.answers_of(description) == self.answers)
         print(f"\n{'It holds.' if sound else 'It does NOT hold.'} Logs: {os.path.relpath(self.folder / 'logs')}")
+        if INTERACTIVE and sys.stdin.isatty():
+            with contextlib.suppress(KeyboardInterrupt, EOFError):
+                input("\n  The admin stays up: look at the workflow. Enter ends everything. ")
         return 0 if sound else 1
 
     def start_processes(self) -> None:
@@ -126,12 +136,23 @@ class Story:
     def wait_for_a_person(self) -> None:
         port = up.address("OUTLAST_WEB_PORT", 8000)
         self.running.start("web", env={"WEB_ADDRESS": f"127.0.0.1:{port}"})
+        self.wait("the admin", lambda: listens(port))
+        self.wait("a request for approval", lambda: self.waits_for("approval"))
         self.deadline = float("inf")
         print(
             f"\n  It is your turn: http://127.0.0.1:{port}/admin/   rita / {self.password}"
             "\n  Answer the request for approval (try 'request changes' first). Ctrl-C ends everything.\n",
             flush=True,
         )
+        while not self.ended():
+            self.wait("an answer", lambda: self.ended() or not self.waits_for("approval"))
+            say("Your answer is in the record; the workflow goes on")
+            self.wait("the next request, or the end", lambda: self.ended() or self.waits_for("approval"))
+            if not self.ended():
+                say("The next request is in the inbox")
+
+    def ended(self) -> bool:
+        return self.row()["status"] not in LIVE
 
     def stands(self, status: str, node: str) -> bool:
         row = self.row()

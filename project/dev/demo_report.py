@@ -12,20 +12,19 @@ def print_timeline(description: Any) -> None:
     """The transitions of the workflow, then every attempt that its activities took."""
     began = description.timeline[0]["at"]
     print("\nThe timeline, from outlast_transition:\n")
-    print(f"  {'seq':>3}  {'time':>7}  {'status':<9}  {'node':<11}  {'by':<12}  {'attempt':>7}  code")
+    print(f"  {'seq':>3}  {'time':>7}  {'status':<9}  {'node':<24}  {'because':<12}  {'attempt':>7}  code".rstrip())
     for row in description.timeline:
         span = (row["at"] - began).total_seconds()
         attempt = "" if row["attempt"] is None else row["attempt"]
         code = row["error_code"] or ""
-        print(
-            f"  {row['seq']:>3}  {span:>6.2f}s  {row['to_status']:<9}  {row['to_node']:<11}  {row['trigger']:<12}"
-            f"  {attempt:>7}  {code}"
-        )
+        node = row["to_node"] if row["from_node"] in ("", row["to_node"]) else f"{row['from_node']} → {row['to_node']}"
+        line = f"  {row['seq']:>3}  {span:>6.2f}s  {row['to_status']:<9}  {node:<24}  {row['trigger']:<12}  {attempt:>7}  {code}"
+        print(line.rstrip())
     print("\nThe attempts, from outlast_attempt:\n")
     for row in description.attempts:
         span = (row["ended_at"] - row["started_at"]).total_seconds() if row["started_at"] else 0.0
         what = f"activity {row['activity_seq']:>2}, attempt {row['number']}"
-        print(f"  {row['node']:<11}  {what}: {row['outcome']:<10} {span:>6.2f} s  {row['error_code'] or ''}")
+        print(f"  {row['node']:<11}  {what}: {row['outcome']:<10} {span:>6.2f} s  {row['error_code'] or ''}".rstrip())
 
 
 class Checks:

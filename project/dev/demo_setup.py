@@ -50,6 +50,8 @@ def own_servers(folder: Path) -> dict[str, str]:
     missing = [name for name in ("DATABASE_URL", "REDIS_URL") if not os.environ.get(name)]
     if missing:
         raise DemoError(f"{' and '.join(missing)} not set. `make demo` sets both: run that, or set them to servers of your own.")
+    if not os.environ["DATABASE_URL"].startswith(("postgresql://", "postgres://")):
+        raise DemoError("DATABASE_URL must begin with postgresql:// : Outlast keeps its guarantees with PostgreSQL only.")
     mark = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
     parts = urlsplit(os.environ["DATABASE_URL"])
     name = f"{parts.path.lstrip('/')[:40]}_demo_{mark}"
@@ -58,7 +60,9 @@ def own_servers(folder: Path) -> dict[str, str]:
             connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     except psycopg.Error as error:
-        raise DemoError(f"the demonstration needs a database of its own, and {name} could not be made: {error}") from None
+        raise DemoError(
+            f"{error}\nThe demonstration makes a database of its own, {name}, on the server of DATABASE_URL."
+        ) from None
     url = urlunsplit(parts._replace(path=f"/{name}"))
     return {"DATABASE_URL": url, "REDIS_KEY_PREFIX": f"{name}:", "DJANGO_SETTINGS_MODULE": "project.settings"}
 

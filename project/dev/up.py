@@ -21,7 +21,9 @@ def main():
     print(
         "\n  Admin   http://127.0.0.1:%d/admin/   %s / %s"
         "\n  Flower  http://127.0.0.1:%d/         %s / %s"
-        '\n\n  In another shell, for manage.py: eval "$(%s -m project.dev.servers env --purpose up)"'
+        '\n\n  In another shell: eval "$(%s -m project.dev.servers env --purpose up)"'
+        "\n                    %s manage.py flows list"
+        "\n  Nothing runs yet. `make demo INTERACTIVE=1` has a workflow whose approval you answer."
         "\n  Ctrl-C ends everything.\n"
         % (
             web,
@@ -31,11 +33,13 @@ def main():
             account["name"],
             account["password"],
             os.path.relpath(sys.executable, ROOT),
+            os.path.relpath(sys.executable, ROOT),
         ),
         flush=True,
     )
     procs.run(
         env={
+            "LOG_LEVEL": os.environ.get("LOG_LEVEL", "WARNING"),  # a tick a second would push the addresses off the screen
             "WORKER_OPTIONS": "--events",  # for Flower; they cost throughput, so nothing else switches them on
             "WEB_ADDRESS": "127.0.0.1:%d" % web,
             "FLOWER_PORT": str(flower),
@@ -47,6 +51,8 @@ def main():
 def address(variable, usual):
     """The usual port or the next free one; a port that was asked for must be free."""
     if os.environ.get(variable):
+        if not os.environ[variable].isdigit():
+            raise engines.ServerError("%s must be the number of a port, and is %r." % (variable, os.environ[variable]))
         return engines.check_port(int(os.environ[variable]), variable)
     return next(port for port in range(usual, usual + 100) if engines.can_bind(port))
 

@@ -12,7 +12,7 @@ import flows
 from flows.core.fold import FIELDS
 from flows.core.protocol import Status
 from flows.errors import UnknownWorkflow
-from flows.models import Activity
+from flows.models import Activity, Worker
 from flows.services import describe
 from flows.testing import LocalWorker
 from tests import factories
@@ -145,6 +145,13 @@ def test_the_five_answers(worker: LocalWorker) -> None:
 )
 def test_who_must_do_something(worker: LocalWorker, status: Status, needed: str) -> None:
     assert flows.describe(in_status(status, worker)).decision_needed.startswith(needed)
+
+
+def test_a_ready_run_that_no_live_worker_takes_says_so(worker: LocalWorker) -> None:
+    run = Line.start({})
+    assert flows.describe(run).decision_needed == "none: it goes on by itself"
+    Worker.objects.update(definitions=[])
+    assert flows.describe(run).decision_needed.startswith("a worker: no live one offers t-line@1 on queue agents;")
 
 
 def test_lists(worker: LocalWorker) -> None:

@@ -47,12 +47,12 @@ INSERT INTO outlast_attempt (workflow_id, activity_seq, number, node, ended_at, 
 SELECT md5('w' || n)::uuid, s, 1, 'one', now(), 'succeeded' FROM generate_series(1, %(count)s) n, generate_series(1, 3) s;
 
 INSERT INTO outlast_wait (
-    workflow_id, node, visit, kind, reason, event_type, key, on_expiry, epoch, intent_version, policy_version, status, opened_at)
-SELECT md5('w' || n)::uuid, 'ask', 1, 'event', '', 't.asked', 'k' || n, '', 0, 1, '', 'satisfied', now()
+    workflow_id, node, visit, kind, reason, event_type, key, on_expiry, epoch, intent_version, policy_version, status, opened_at, closed_at)
+SELECT md5('w' || n)::uuid, 'ask', 1, 'event', '', 't.asked', 'k' || n, '', 0, 1, '', 'satisfied', now(), now()
 FROM generate_series(1, %(count)s) n;
 
-INSERT INTO outlast_timer (workflow_id, kind, due_at, epoch, intent_version, policy_version, status)
-SELECT md5('w' || n)::uuid, 'sleep', now() - interval '1 day', 0, 1, '', 'fired' FROM generate_series(1, %(count)s) n;
+INSERT INTO outlast_timer (workflow_id, kind, due_at, epoch, intent_version, policy_version, status, fired_at)
+SELECT md5('w' || n)::uuid, 'sleep', now() - interval '1 day', 0, 1, '', 'fired', now() FROM generate_series(1, %(count)s) n;
 
 INSERT INTO outlast_event (event_id, type, key, payload, payload_hash, status, deliveries, observed_at)
 SELECT 'old-' || n, 't.asked', 'k' || n, '{}', '', 'consumed', 1, now() FROM generate_series(1, %(count)s) n;

@@ -15,7 +15,7 @@ from flows.services import attempt as attempts
 from flows.services import describe, sweeps
 from flows.services.opening import open_batch
 from flows.services.owned import Owned
-from flows.services.proceed import Keeping, Progress
+from flows.services.proceed import Progress
 from flows.services.start import Started
 from flows.store.sql import run as execute
 from flows.testing import LocalWorker
@@ -134,7 +134,7 @@ def answered(worker: LocalWorker, count: int = 1) -> tuple[list[Started], list[O
 
 def open_all(batch: list[Owned]) -> list[bool]:
     """Which of them have an activity running after the statement that opens them together."""
-    open_batch(batch, Keeping(lambda queue, placement: True))
+    open_batch(batch, factories.STAY)
     return [owned.state.activity is not None for owned in batch]
 
 
