@@ -17,6 +17,7 @@ from flows.core.definition import Definition
 from flows.core.moves import Finish, Goto, Move, Open, Park, Suspend
 from flows.core.nodes.base import Node
 from flows.core.nodes.waits import Approval, expire
+from flows.core.policies import ESCALATE
 from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Entered, Facts, Failed, State, Trigger
 from flows.core.verdicts import Verdict, suspension_of
@@ -84,6 +85,8 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
     # Entering goes the way of every entry: through the visit limit and the node's gate.
     move = Goto(node.name) if entered else node.resume(state, trigger)
     overdue = state.deadline_passed and definition.deadline is not None
+    if overdue and isinstance(move, Open) and definition.deadline.then is ESCALATE:
+        overdue = False  # between the steps of a pipeline: a person who resumed it would have its first steps done again
     if wait_result is None and not overdue and not isinstance(move, Goto):
         return Decided(move)
     pardoned = node.name if isinstance(trigger, Entered) and trigger.suspended_by == VISITS_EXHAUSTED else ""

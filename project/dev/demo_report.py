@@ -49,7 +49,7 @@ def check_effects(description: Any, remote: Path, main_before: str) -> bool:
     _check_log(check, description)
     lost = [row["node"] for row in description.attempts if row["outcome"] == "lost"]
     activities = len({row["activity_seq"] for row in description.attempts})
-    text = f"{activities} activities took {len(description.attempts)} attempts: a worker was killed under {lost or 'none'}"
+    text = f"{activities} activities took {len(description.attempts)} attempts: a worker was killed under {', '.join(lost) or 'none'}"
     check(text, holds=bool(lost))
     return check.failed == 0
 

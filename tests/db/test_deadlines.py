@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import flows
-from flows import CANCEL, COMPLETE, ESCALATE, FAIL, Activity, Deadline, End, Retry, Sleep, Wait, hours, minutes
+from flows import CANCEL, COMPLETE, ESCALATE, FAIL, Activity, Deadline, End, Pipeline, Retry, Sleep, Step, Wait, hours, minutes
 from flows.models import Activity as ActivityRow
 from flows.models import Attempt, Timer
 from flows.models import Wait as WaitRow
@@ -222,3 +222,28 @@ def test_evidence_goes_before_the_deadline_that_cancels(worker: LocalWorker, clo
     flows.signal("e1", "t.w", key="k")
     factories.enter(owned)
     assert status(run)[0] == "complete"
+
+
+@pytest.mark.req("G3")
+def test_a_deadline_within_a_pipeline_asks_a_person_after_it(worker: LocalWorker, clock: Clock, declare: Declare) -> None:
+    """Asked between two steps, a resume would enter the pipeline anew, and its first steps would be done twice."""
+
+    def late(attempt: Any) -> None:
+        clock.move(minutes=6)
+        worker.tick()
+
+    does["line.a"] = late
+    run = declare(
+        "t-dated-line",
+        meta={"deadline": Deadline(minutes=5, then=ESCALATE)},
+        line=Pipeline(Step("a", factories.work), Step("b", factories.work), then="last"),
+        last=Activity(factories.work, then="done"),
+        done=End(COMPLETE),
+    ).start({})
+    worker.run()
+    assert status(run) == ("waiting", "HUMAN_REQUIRED", "last")
+    assert calls == [("line.a", 1, 1), ("line.b", 1, 1)]
+    flows.resume(run)
+    worker.run()
+    assert status(run)[0] == "complete"
+    assert calls == [("line.a", 1, 1), ("line.b", 1, 1), ("last", 1, 1)]
