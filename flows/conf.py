@@ -15,8 +15,9 @@ DEFAULTS: dict[str, Any] = {
     "PREPARED_STATEMENTS": None,
     # Dotted path of the object that publishes hints; "" publishes none (the clock's dispatch sweep then finds all work).
     "DISPATCHER": "tasks.dispatch.dispatcher",
-    # Seconds that a worker may own work without renewing, and how often it renews.
+    # Seconds that a worker may own work without renewing.
     "LEASE_SECONDS": 10.0,
+    # Seconds between two renewals.
     "LEASE_RENEW_SECONDS": 3.0,
     # Seconds that one Celery task goes on with work before it lets go.
     "SLICE_SECONDS": 1.0,
@@ -26,7 +27,7 @@ DEFAULTS: dict[str, Any] = {
     "CLAIM_BATCH": 10,
     # One step of priority is worth this many seconds of waiting.
     "PRIORITY_SECONDS": 60,
-    # Bounds of stored values, in bytes.
+    # Bounds in bytes: of an input, of a result, of a note, of an event's payload.
     "MAX_INPUT_BYTES": 256 * 1024,
     "MAX_RESULT_BYTES": 256 * 1024,
     "MAX_NOTE_BYTES": 16 * 1024,
@@ -39,8 +40,9 @@ DEFAULTS: dict[str, Any] = {
     "PLACEMENTS": [],
     # Rows that one sweep takes at a time.
     "SWEEP_BATCH": 500,
-    # Sender of notices; None: DEFAULT_FROM_EMAIL. Base address of the admin for links in notices.
+    # Sender of notices; None: DEFAULT_FROM_EMAIL.
     "NOTICE_FROM": None,
+    # Base address of the admin for links in notices.
     "ADMIN_URL": "",
 }
 

@@ -84,8 +84,9 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
     entered = isinstance(trigger, Entered) and state.activity is None
     # Entering goes the way of every entry: through the visit limit and the node's gate.
     move = Goto(node.name) if entered else node.resume(state, trigger)
-    overdue = state.deadline_passed and definition.deadline is not None
-    if overdue and isinstance(move, Open) and definition.deadline.then is ESCALATE:
+    deadline = definition.deadline if state.deadline_passed else None
+    overdue = deadline is not None
+    if isinstance(move, Open) and deadline is not None and deadline.then is ESCALATE:
         overdue = False  # between the steps of a pipeline: a person who resumed it would have its first steps done again
     if wait_result is None and not overdue and not isinstance(move, Goto):
         return Decided(move)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -127,14 +127,18 @@ class Decision(Activity):
 
     Args:
         choices: choice → node. schema: optional function(value) that raises InvalidCandidate (or returns False) on a malformed value.
-        A malformed candidate is asked for again within `retry`, as a new attempt; then a person decides.
+        A malformed candidate is asked for again within `retry`, as a new attempt; then a person decides. (Not with
+        `Retry(never_on=(InvalidCandidate,))`.)
     """
 
     kind: ClassVar[str] = "decision"
 
     choices: Mapping[str, str] = field(kw_only=True, default_factory=dict)
     schema: Callable[[Any], Any] | None = field(kw_only=True, default=None)
-    retry: Retry = field(kw_only=True, default=Retry(retry_on=(InvalidCandidate,)))
+
+    def __post_init__(self) -> None:
+        if InvalidCandidate not in (*self.retry.retry_on, *self.retry.never_on):
+            object.__setattr__(self, "retry", replace(self.retry, retry_on=(*self.retry.retry_on, InvalidCandidate)))
 
     def completed(self, state: State, result: Any) -> Move:
         choice = str(result.get("choice")) if isinstance(result, Mapping) else ""

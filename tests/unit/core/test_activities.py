@@ -213,6 +213,11 @@ def test_a_malformed_candidate_is_asked_for_again_within_bounds_then_a_person_de
     made = decision().resume(state(activity=activity(failures=2)), failed)
     assert isinstance(made, Suspend)
     assert (made.outcome, made.code) == (Outcome.HUMAN_REQUIRED, "RETRIES_EXHAUSTED:INVALID_CANDIDATE")
+    own = decision(retry=Retry(max_attempts=5, retry_on=(KeyError,)))
+    assert isinstance(own.resume(state(activity=activity(failures=3)), failed), RetryLater)
+    assert own.retry.retry_on == (KeyError, InvalidCandidate)
+    never = decision(retry=Retry(never_on=(InvalidCandidate,)))
+    assert isinstance(never.resume(state(activity=activity()), failed), Suspend)
 
 
 @pytest.mark.req("G1")

@@ -1,0 +1,164 @@
+"""The examples of the documentation are code: each compiles, those of the tutorial run, and the tables name all that there is."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import flows
+from approvals.core.binding import SENTENCES
+from approvals.core.status import RequestStatus
+from flows import checks, errors, registry
+from flows.core import definition as declared
+from flows.core import policies
+from flows.core.nodes.base import Node
+from flows.services.attempt import Attempt
+
+ROOT = Path(__file__).parents[2]
+TUTORIAL = ROOT / "docs" / "tutorial" / "first-flow.md"
+APPROVALS = ROOT / "docs" / "how-to" / "approvals.md"
+OPERATE = ROOT / "docs" / "how-to" / "operate.md"
+NODES = ROOT / "docs" / "reference" / "nodes.md"
+PAGES = [ROOT / "README.md", NODES, *sorted(ROOT.glob("docs/tutorial/*.md")), *sorted(ROOT.glob("docs/how-to/*.md"))]
+
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KINDS = (flows.Activity, flows.Decision, flows.Branch, flows.Wait, flows.Sleep, flows.Approval, flows.Pipeline, flows.End)
+POLICIES = (flows.Retry, flows.Deadline, flows.Visits, flows.Gate, flows.Checkpoint)
+
+
+def blocks(page: Path) -> list[str]:
+    """The python blocks of a page, in order."""
+    return BLOCK.findall(page.read_text())
+
+
+@contextmanager
+def tutorial() -> Iterator[dict[str, Any]]:
+    """The tutorial's names, as if its blocks were the module `yourapp.flows`. What it declares is gone afterwards."""
+    before, app, module = list(declared.DECLARED), ModuleType("yourapp"), ModuleType("yourapp.flows")
+    declared.DECLARED.clear()
+    sys.modules |= {"yourapp": app, "yourapp.flows": module}
+    try:
+        for number, block in enumerate(blocks(TUTORIAL), 1):
+            exec(compile(block, f"{TUTORIAL.name}, block {number}", "exec"), vars(module))  # our own documentation
+        registry._lookup.cache_clear()
+        yield vars(module)
+    finally:
+        del sys.modules["yourapp.flows"], sys.modules["yourapp"]
+        declared.DECLARED[:] = before
+        registry._lookup.cache_clear()
+
+
+def section(page: Path, heading: str) -> str:
+    """What stands under a heading, up to the next one of its rank or a higher one."""
+    rank = heading.partition(" ")[0]
+    found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^#{{2,{len(rank)}}} |\Z)", page.read_text(), re.MULTILINE | re.DOTALL)
+    assert found, f"{page.name} has no heading {heading!r}"
+    return found[1]
+
+
+def first_column(text: str) -> list[str]:
+    """The names in the first column of the tables."""
+    return re.findall(r"^\| `([\w.]+)(?:\([^`]*\))?` \|", text, re.MULTILINE)
+
+
+# ---------------------------------------------------------------- examples
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_example_compiles(page: Path) -> None:
+    for number, block in enumerate(blocks(page), 1):
+        compile(block, f"{page.name}, block {number}", "exec")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_page(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_tutorial_runs_and_its_flows_pass_the_checks() -> None:
+    with tutorial() as names:
+        assert {flow.__name__ for flow in declared.DECLARED} == {"Shipping", "Refund"}
+        assert checks.check_flows(None) == []
+        assert callable(names["place_order"])
+
+
+def test_the_flow_in_the_readme_is_the_tutorials() -> None:
+    def refund(page: Path) -> str:
+        (found,) = (block for block in blocks(page) if "class Refund(Flow)" in block)
+        return re.split(r"\n{2,}(?=\S)", found[found.index("class Refund") :])[0].strip()
+
+    assert refund(ROOT / "README.md") == refund(TUTORIAL)
+
+
+# ---------------------------------------------------------------- completeness
+
+
+def test_each_refusal_of_an_answer_has_its_line() -> None:
+    text = section(APPROVALS, "## When an answer changes nothing")
+    assert sorted(first_column(text)) == sorted(code.value for code in SENTENCES)
+
+
+def test_each_status_of_a_request_has_its_line() -> None:
+    assert sorted(first_column(section(APPROVALS, "## The status of a request"))) == sorted(RequestStatus)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_each_option_of_a_node_has_its_line(kind: type[Node]) -> None:
+    own = {field.name for field in dataclasses.fields(kind) if field.init} & set(inspect.get_annotations(kind))
+    assert {name for name in first_column(section(NODES, f"### {kind.__name__}")) if "." not in name} == own
+
+
+@pytest.mark.parametrize(("part", "kind"), [(flows.Candidate, "Decision"), (flows.Step, "Pipeline")])
+def test_each_part_of_a_nodes_values_has_its_line(part: Any, kind: str) -> None:
+    named = {f"{part.__name__}.{field.name}" for field in dataclasses.fields(part)}
+    assert {name for name in first_column(section(NODES, f"### {kind}")) if "." in name} == named
+
+
+def test_the_options_of_every_node_have_their_line() -> None:
+    options = {field.name for field in dataclasses.fields(Node) if field.init}
+    assert set(first_column(section(NODES, "### Every node"))) == options
+
+
+def test_the_options_of_a_flow_have_their_line() -> None:
+    assert set(first_column(section(NODES, "## class Meta"))) == declared.META_OPTIONS
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.__name__)
+def test_each_argument_of_a_policy_has_its_line(policy: type) -> None:
+    arguments = {name for name in inspect.signature(policy).parameters if name != "self"}
+    assert set(first_column(section(NODES, f"### {policy.__name__}"))) == arguments
+
+
+def test_the_words_for_spans_are_named() -> None:
+    text = section(NODES, "## Policies")
+    for function in (policies.seconds, policies.minutes, policies.hours, policies.days):
+        assert f"`{function.__name__}(" in text
+
+
+def test_all_that_an_attempt_has_is_named() -> None:
+    attributes = set(re.findall(r"self\.([a-z]\w*)", inspect.getsource(Attempt.__init__)))
+    methods = {name for name, value in vars(Attempt).items() if inspect.isfunction(value) and not name.startswith("_")}
+    assert set(first_column(section(NODES, "### The attempt"))) == attributes | methods
+
+
+def test_all_that_a_state_has_is_named() -> None:
+    text = section(NODES, "### The state")
+    inner = {"activity", "wait", "deadline_passed", "dice"}
+    assert set(first_column(text)) == {field.name for field in dataclasses.fields(flows.State)} - inner
+    assert all(f"`{name}`" in text for name in inner)
+
+
+def test_each_error_that_an_activity_may_raise_has_its_line() -> None:
+    found = {name: value for name, value in vars(errors).items() if inspect.isclass(value)}
+    raised = {name for name, value in found.items() if issubclass(value, errors.ActivityError)} | {"PayloadError"}
+    assert raised <= set(first_column(section(NODES, "## Errors")))
