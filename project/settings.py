@@ -127,6 +127,9 @@ if PRODUCTION:
     if os.environ.get("BEHIND_TLS_PROXY"):  # only where a proxy sets or strips this header on every request
         SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
+# Django 6.1 wants its mail servers named; the versions before do not read this.
+MAILERS = {"default": {"BACKEND": "django.core.mail.backends.smtp.EmailBackend"}}
+
 # ---------------------------------------------------------------------- Celery: a message is only a hint
 
 CELERY_BROKER_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
