@@ -12,7 +12,7 @@ def print_timeline(description: Any) -> None:
     """The transitions of the workflow, then every attempt that its activities took."""
     began = description.timeline[0]["at"]
     print("\nThe timeline, from outlast_transition:\n")
-    print(f"  {'seq':>3}  {'time':>7}  {'status':<9}  {'node':<24}  {'because':<12}  {'attempt':>7}  code".rstrip())
+    print(f"  {'seq':>3}  {'time':>7}  {'status':<9}  {'node':<24}  {'because':<12}  {'attempt':>7}  code")
     for row in description.timeline:
         span = (row["at"] - began).total_seconds()
         attempt = "" if row["attempt"] is None else row["attempt"]

@@ -204,6 +204,16 @@ def test_the_accountable_user_sees_why_there_is_no_form(world: World) -> None:
     assert 'name="digest"' not in shown
 
 
+def test_the_workflow_is_linked_for_those_who_may_see_it(world: World) -> None:
+    request = world.ask()
+    link = f"/admin/outlast_flows/workflow/{request.workflow_id}/change/"
+    assert link in page(client_of("vera"), request)
+    world.vera.user_permissions.set(world.vera.user_permissions.filter(content_type__app_label="outlast_approvals"))
+    shown = page(client_of("vera"), request)
+    assert link not in shown
+    assert 'cols="None"' not in page(client_of("rita"), request)
+
+
 def test_who_may_not_view_sees_nothing(world: World) -> None:
     request = world.ask()
     world.vera.user_permissions.clear()

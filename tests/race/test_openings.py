@@ -6,6 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -15,7 +16,7 @@ from django.db import OperationalError, connection, transaction
 import flows
 from flows import COMPLETE, ESCALATE, Activity, Deadline, End, Retry, Wait
 from flows.core.errors import PayloadError
-from flows.services import opening
+from flows.services import opening, turn
 from flows.store import advance as hot
 from flows.store.sql import run as execute
 from flows.testing import LocalWorker
@@ -120,18 +121,22 @@ def test_an_opening_that_the_server_lost_is_put_back_behind_a_result_that_was_sa
 
 
 @pytest.mark.parametrize("meanwhile", [lambda: None, killed_from_outside], ids=["pooler", "connection"])
-def test_an_opening_that_the_server_lost_is_put_back_when_the_slice_ends(
-    worker: LocalWorker, monkeypatch: Any, settings: Any, meanwhile: Any
+@pytest.mark.parametrize("seconds", [0.5, 5.0], ids=["begun late", "given back"])
+def test_an_opening_that_the_server_lost_is_put_back_behind_a_long_step(
+    worker: LocalWorker, monkeypatch: Any, meanwhile: Any, seconds: float
 ) -> None:
+    """What waits behind it is checked again before it begins; when the slice is over, it is given back. Neither finds the row as opened."""
     first, second = behind(worker)
     lose_the_next_opening(monkeypatch)
+    passed = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed[0], sleep=time.sleep)
+    monkeypatch.setattr(turn, "time", clock)
 
     def long() -> None:
         meanwhile()
-        time.sleep(0.4)
+        passed[0] += seconds
 
     does["one"] = once(long)
-    settings.OUTLAST = {**settings.OUTLAST, "SLICE_SECONDS": 0.2}
     worker.run()
     worker.tick()
     worker.run()

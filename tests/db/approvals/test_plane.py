@@ -9,9 +9,11 @@ import pytest
 import flows
 from approvals.models import Request
 from approvals.services.plane import ApprovalPlane
-from flows import registry
+from flows import COMPLETE, FAILED, Activity, Approval, Deadline, Decision, End, Gate, registry
+from flows.core.errors import IntentSuperseded
 from flows.core.state import ApprovalFact
 from flows.models import Transition
+from tests.support import approving
 from tests.support.approving import World
 
 PLANE = ApprovalPlane()
@@ -90,6 +92,29 @@ def test_no_approval_outlives_its_run(world: World, end: Any) -> None:
     world.decide(request)
     end(request.workflow)
     assert world.status(request) == "invalidated"
+
+
+@pytest.mark.req("F3", "D2")
+def test_no_approval_outlives_a_run_whose_own_step_finds_the_goal_gone(world: World, declare: Any) -> None:
+    def gone(attempt: Any) -> None:
+        raise IntentSuperseded
+
+    flow = declare(
+        "t-gone",
+        propose=Decision(approving.propose, choices={"release": "ask"}),
+        ask=Approval(
+            candidate="propose", role=approving.ROLE, expires=Deadline(days=1, then="no"), approved="check", denied="no"
+        ),
+        check=Activity(gone, then="publish"),
+        publish=Activity(approving.publish, gate=Gate(approved_by="ask"), then="done"),
+        done=End(COMPLETE),
+        no=End(FAILED),
+    )
+    world.worker.flows, world.worker.versions = [flow.definition.name], [1]
+    request = world.ask(flow=flow)
+    world.decide(request)
+    world.worker.run()
+    assert (world.workflow(request).status, world.status(request)) == ("superseded", "invalidated")
 
 
 @pytest.mark.req("F3")
