@@ -27,7 +27,7 @@ HEADLINE = {
     "w4": ("one_p50_ms", False),
     "w5": ("kill_to_done_s", False),
     "trace": ("statements_wf", False),
-    "idle": ("statements_s", False),
+    "idle": ("core_share", False),
 }
 CPU = ("worker_cpu_ms_step", "pg_cpu_ms_step", "redis_cpu_ms_step")
 CPU_WAKE = ("worker_cpu_ms_wake", "pg_cpu_ms_wake")

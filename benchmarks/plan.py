@@ -64,6 +64,8 @@ PLAN = (
     Entry("trace", "procrastinate", "tuned"),
     Entry("trace", "langgraph", "sync"),
     Entry("idle", OURS, "prefork"),
+    # As many processes, one empty task a second: what Celery itself costs, at this moment on this host.
+    Entry("idle", "celery", "beat", ("--conc", "2")),
 )
 WORKLOADS = tuple(dict.fromkeys(entry.workload for entry in PLAN))
 #: These say nothing new when they are done again.

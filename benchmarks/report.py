@@ -28,7 +28,7 @@ COLUMNS = {
     "idle": "statements_s core_share worker_mb",
 }
 #: The peers whose best is the line's `peer`.
-RIVALS = {"w1": ("absurd",), "w2": QUEUED, "w3": QUEUED, "w4": QUEUED, "w5": QUEUED, "trace": QUEUED}
+RIVALS = {"w1": ("absurd",), "w2": QUEUED, "w3": QUEUED, "w4": QUEUED, "w5": QUEUED, "trace": QUEUED, "idle": ("celery",)}
 
 Records = list[dict[str, Any]]
 

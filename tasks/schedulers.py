@@ -7,12 +7,12 @@ from typing import Any
 
 from django_celery_beat.schedulers import DatabaseScheduler
 
-#: As often as a Beat that sends nothing looks, by Celery's default for this scheduler.
-LOOK_SECONDS = 5.0
+#: A schedule edited in the admin is in force after so long at most.
+LOOK_SECONDS = 10.0
 
 
 class CalmScheduler(DatabaseScheduler):  # type: ignore[misc]  # it ships no types
-    """Looks into the database for a changed schedule every five seconds, and not twice at every tick of ours."""
+    """Looks into the database for a changed schedule every ten seconds, and not twice at every tick of ours."""
 
     _look_at = 0.0
 

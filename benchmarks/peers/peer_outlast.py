@@ -103,7 +103,7 @@ class Outlast(Peer):
         else:
             pool = ["-P", "threads"] if self.a.variant == "threads" else []
             cmd = [*celery, "worker", "-Q", "control,agents", "-n", f"w{i}@%h", "-c", str(self.conc), *pool]
-            cmd += ["-l", "WARNING", "--without-gossip", "--without-mingle"]
+            cmd += ["-l", "WARNING", "--without-gossip", "--without-mingle", "--heartbeat-interval", "10"]
         os.chdir(ROOT)
         os.execve(sys.executable, cmd, {**os.environ, **self.environ()})
 
