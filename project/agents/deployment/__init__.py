@@ -1,0 +1,1 @@
+"""The deployment agent: a canary in a change window, and the small cloud that it is deployed to."""
