@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flows.core.definition import Flow as _Flow
+from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
 from flows.core.nodes import (
     COMPLETE,
     FAILED,
@@ -147,14 +148,19 @@ __all__ = [
     "Checkpoint",
     "Deadline",
     "Decision",
+    "DidNotHappen",
+    "Effect",
     "End",
     "Flow",
     "Gate",
+    "Happened",
     "Pipeline",
     "Retry",
+    "Servicing",
     "Sleep",
     "State",
     "Step",
+    "Unknown",
     "Verdict",
     "Visits",
     "Wait",

@@ -37,6 +37,9 @@ class Dispatcher(Protocol):
     def look_soon(self, seconds: float) -> None:
         """Have the timers looked at in that many seconds (about a second at most)."""
 
+    def service(self) -> None:
+        """Operations are due: have a servicing turn look at them."""
+
     def health(self) -> str:
         """One line on whether hints can be published now."""
 
@@ -68,12 +71,22 @@ def look_soon(seconds: float) -> None:
     _quietly("look_soon", max(0.0, seconds))
 
 
-def _quietly(verb: str, argument: Any) -> None:
+def service() -> None:
+    """Ask for a servicing turn."""
+    _quietly("service")
+
+
+def service_after_commit(using: str) -> None:
+    """Ask for a servicing turn once the caller's transaction has committed."""
+    transaction.on_commit(service, using=using)
+
+
+def _quietly(verb: str, *arguments: Any) -> None:
     target = dispatcher()
     if target is None:
         return
     try:
-        getattr(target, verb)(argument)
+        getattr(target, verb)(*arguments)
     except Exception as error:  # noqa: BLE001 - any broker trouble only costs latency
         logger.warning("hint not published (%s): %s; the dispatch sweep will find the work", verb, type(error).__name__)
 

@@ -19,6 +19,7 @@ from flows import registry
 from flows.conf import conf
 from flows.core.ids import new_id
 from flows.services import sweeps
+from flows.services.servicing import run_servicing
 from flows.services.turn import run_turn
 from flows.store import workers
 from flows.store.sql import run
@@ -98,7 +99,8 @@ class LocalWorker:
         """Run turns until no queue has ready work; how many workflows were worked on."""
         total = 0
         while True:
-            count = sum(run_turn(self, queue, self.using) for queue in queues or self.queues)
+            count = run_servicing(self, self.using) if "cleanup" in (queues or self.queues) else 0
+            count += sum(run_turn(self, queue, self.using) for queue in queues or self.queues)
             total += count
             if not count:
                 return total

@@ -9,7 +9,7 @@ from celery import current_app
 
 from flows.dispatch import Hint
 from tasks import linger
-from tasks.queues import CONTROL, celery_queue
+from tasks.queues import CLEANUP, CONTROL, celery_queue
 
 #: A message that nobody took for so long says nothing that the sweep has not found.
 EXPIRES_SECONDS = 60
@@ -28,6 +28,9 @@ class CeleryDispatcher:
 
     def look_soon(self, seconds: float) -> None:
         self._unless_silent(lambda: self._look_soon(seconds))
+
+    def service(self) -> None:
+        self._unless_silent(self._service)
 
     def _unless_silent(self, send: Callable[[], None]) -> None:
         """A web request or a worker waits for a broker that hangs once, and not for every hint."""
@@ -62,6 +65,16 @@ class CeleryDispatcher:
             queue=celery_queue(CONTROL),
             countdown=min(seconds, 1.5),
             expires=10,
+            retry=True,
+            retry_policy={"max_retries": 0},
+            ignore_result=True,
+        )
+
+    def _service(self) -> None:
+        current_app.send_task(
+            "outlast.service",
+            queue=celery_queue(CLEANUP),
+            expires=EXPIRES_SECONDS,
             retry=True,
             retry_policy={"max_retries": 0},
             ignore_result=True,

@@ -9,6 +9,7 @@ from django.db import InterfaceError, OperationalError, connections
 
 from flows.conf import conf
 from flows.services import notices, sweeps
+from flows.services.servicing import run_servicing
 from flows.services.turn import run_turn
 from tasks import lifecycle
 
@@ -31,6 +32,14 @@ def tick() -> None:
             notices.send_owed(conf.DATABASE)
 
     _with_connection(look)
+
+
+@shared_task(name="outlast.service", ignore_result=True, acks_late=False)
+def service() -> None:
+    """Look at operations that are due: ask what became of them, compensate, release. Protected capacity: queue `cleanup`."""
+    host = lifecycle.host()
+    if host is not None:
+        _with_connection(lambda: run_servicing(host, conf.DATABASE))
 
 
 @shared_task(name="outlast.timers", ignore_result=True, acks_late=False)

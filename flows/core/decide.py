@@ -81,6 +81,8 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
             results = MappingProxyType({**state.results, node.name: wait_result})
     elif isinstance(trigger, Completed):
         results = MappingProxyType(_with_result(state, node, trigger.result))
+    if isinstance(trigger, Failed) and trigger.doubtful:
+        return Decided(node.resume(state, trigger))  # neither a deadline nor anything else goes past an effect in doubt
     entered = isinstance(trigger, Entered) and state.activity is None
     # Entering goes the way of every entry: through the visit limit and the node's gate.
     move = Goto(node.name) if entered else node.resume(state, trigger)

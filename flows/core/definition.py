@@ -58,6 +58,11 @@ class Definition:
         named = {node.gate.approved_by for node in self.nodes.values() if node.gate and node.gate.approved_by}
         return frozenset(name for name in named if isinstance(self.nodes.get(name), Approval))
 
+    @cached_property
+    def compensates(self) -> bool:
+        """Whether some effect of this flow can be compensated."""
+        return any(effect.compensate is not None for node in self.nodes.values() for effect in node.all_effects())
+
     def node(self, name: str) -> Node:
         """The node of that name; KeyError if there is none (the caller asks for a migration)."""
         return self.nodes[name]

@@ -40,7 +40,9 @@ OPERATION_MOVES: dict[OperationStatus, frozenset[OperationStatus]] = {
     OperationStatus.PLANNED: frozenset({OperationStatus.IN_FLIGHT, OperationStatus.ABANDONED}),
     OperationStatus.IN_FLIGHT: frozenset({OperationStatus.SUCCEEDED, OperationStatus.FAILED, OperationStatus.UNCERTAIN}),
     OperationStatus.FAILED: frozenset({OperationStatus.IN_FLIGHT, OperationStatus.ABANDONED}),
-    OperationStatus.UNCERTAIN: frozenset({OperationStatus.SUCCEEDED, OperationStatus.PLANNED, OperationStatus.ABANDONED}),
+    OperationStatus.UNCERTAIN: frozenset(
+        {OperationStatus.SUCCEEDED, OperationStatus.FAILED, OperationStatus.PLANNED, OperationStatus.ABANDONED}
+    ),
     OperationStatus.SUCCEEDED: frozenset({OperationStatus.COMPENSATED}),
     OperationStatus.COMPENSATED: frozenset(),
     OperationStatus.ABANDONED: frozenset(),
@@ -52,26 +54,75 @@ UNSETTLED = frozenset({OperationStatus.IN_FLIGHT, OperationStatus.UNCERTAIN})
 PROBES = Retry(max_attempts=6, initial=timedelta(seconds=2), maximum=timedelta(minutes=10), backoff=3.0)
 
 
+class OperationKind(StrEnum):
+    """What an operation is to its workflow."""
+
+    EFFECT = "effect"
+    COMPENSATION = "compensation"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True)
+class Servicing:
+    """A call that mitigates an effect or ends a commitment, made by the cleanup worker: itself a durable operation with an id of its own.
+
+    Args:
+        do: a function of the operation. reconcile: asks the provider what became of this call, as for an effect.
+        idempotent: the provider takes the same operation id twice for once; then a doubt is settled by calling again.
+        probes: how often and how far apart the call, and likewise the question, is tried. timeout: of one try.
+    """
+
+    do: Function
+    reconcile: Function | None = None
+    idempotent: bool = False
+    probes: Retry = field(default=PROBES)
+    timeout: timedelta = timedelta(minutes=2)
+    grace: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        _check_spans("Servicing", self.timeout, self.grace)
+
+
 @dataclass(frozen=True)
 class Effect:
     """That an activity changes the outside world, and what can be asked and done about it afterwards.
 
     Args:
         reconcile: a function of the operation that asks the provider what became of it and returns `Happened`, `DidNotHappen` or `Unknown`.
-        compensate: a function of the operation that mitigates the effect when the workflow does not end well.
+        compensate: a function of the operation (or a `Servicing`) that mitigates the effect when the workflow does not end well.
         idempotent: the provider takes the same operation id twice for once, so a doubt is settled by asking for the same again.
-        probes: how often and how far apart `reconcile` is tried. timeout: of one try of `reconcile` or `compensate`.
+        request: a pure function of the state that says what will be asked for; it is recorded with its digest before the call.
+        probes: how often and how far apart `reconcile` is tried. timeout: of one try of `reconcile`.
+        grace: how long after the doubt the provider may still carry out what it was sent; nobody asks before that.
+        second_person: what a person says of it counts only when another person says the same.
     """
 
     reconcile: Function | None = None
-    compensate: Function | None = None
+    compensate: Function | Servicing | None = None
     idempotent: bool = False
+    request: Callable[[Any], Any] | None = None
     probes: Retry = field(default=PROBES)
     timeout: timedelta = timedelta(minutes=2)
+    grace: timedelta = timedelta(0)
+    second_person: bool = False
 
     def __post_init__(self) -> None:
-        if self.timeout <= timedelta(0):
-            raise DefinitionError("Effect(timeout=…) must be a positive span.")
+        _check_spans("Effect", self.timeout, self.grace)
+
+    @property
+    def compensation(self) -> Servicing | None:
+        """How it is mitigated, in its full form."""
+        given = self.compensate
+        return given if given is None or isinstance(given, Servicing) else Servicing(given)
+
+
+def _check_spans(what: str, timeout: timedelta, grace: timedelta) -> None:
+    if timeout <= timedelta(0) or grace < timedelta(0):
+        raise DefinitionError(f"{what}(timeout=…) must be a positive span, and grace= must not be negative.")
+
+
+#: What can be asked about an operation, whatever its kind.
+Askable = Effect | Servicing
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +175,8 @@ Next = Settle | AskAgain | AskPerson
 
 #: Codes of a doubt that only a person can settle.
 NOT_RECONCILABLE, OUTCOME_UNKNOWN = "NOT_RECONCILABLE", "OUTCOME_UNKNOWN"
+#: The call that should have mitigated or ended something failed, for certain, as often as it may be tried.
+SERVICING_FAILED = "SERVICING_FAILED"
 
 
 def after_error(error: BaseException) -> OperationStatus:
@@ -135,8 +188,10 @@ def after_error(error: BaseException) -> OperationStatus:
     return OperationStatus.FAILED if certain else OperationStatus.UNCERTAIN
 
 
-def at_doubt(effect: Effect) -> Next:
-    """What follows when an operation has become uncertain."""
+def at_doubt(effect: Askable, tries: int = 0) -> Next:
+    """What follows when somebody looks at an uncertain operation that was asked about `tries` times before."""
+    if tries >= effect.probes.max_attempts:
+        return AskPerson(OUTCOME_UNKNOWN)
     if effect.reconcile is not None:
         return AskAgain(timedelta(0))
     if effect.idempotent:
@@ -144,7 +199,14 @@ def at_doubt(effect: Effect) -> Next:
     return AskPerson(NOT_RECONCILABLE)
 
 
-def after_probe(effect: Effect, answer: Answer, tries: int, dice: float = 0.5) -> Next:
+def after_call(servicing: Servicing, tries: int, dice: float = 0.5) -> Next:
+    """What follows when the `tries`-th call of a compensation or a release is known to have failed."""
+    if tries >= servicing.probes.max_attempts:
+        return AskPerson(SERVICING_FAILED)
+    return AskAgain(delay_before(servicing.probes, tries, dice))
+
+
+def after_probe(effect: Askable, answer: Answer, tries: int, dice: float = 0.5) -> Next:
     """What follows from the answer to the `tries`-th question (1 or more)."""
     match answer:
         case Happened():

@@ -1,7 +1,7 @@
 """Every error that Outlast raises or understands, with a stable code.
 
     OutlastError
-    ├── UsageError            the caller asked for something that cannot be: UnknownFlow, KeyConflict, UnknownWorkflow, IntentClosed
+    ├── UsageError            the caller asked for something that cannot be: UnknownFlow, KeyConflict, IntentClosed, OutcomeUnknown, …
     ├── DefinitionError       a flow is written wrongly (also reported by the system checks)
     ├── PayloadError          a value that may not be stored; names its producer; never retried
     │   └── CheckpointTooLarge
@@ -90,6 +90,18 @@ class IntentClosed(UsageError):
 
     def __init__(self, intent: object, status: str) -> None:
         super().__init__(f"Intent {intent} is {status}; start under its current version or under a new intent.")
+
+
+class OutcomeUnknown(UsageError):
+    """Nothing may pass an effect of which nobody knows whether it happened."""
+
+    code = "OUTCOME_UNKNOWN"
+
+    def __init__(self, workflow: object, operations: list[str]) -> None:
+        super().__init__(
+            f"Workflow {workflow} cannot go on: nobody knows whether {', '.join(operations)} happened. "
+            "Say what became of it first (Uncertain effects in the admin, or `manage.py flows resolve`)."
+        )
 
 
 class DefinitionError(OutlastError):
@@ -244,6 +256,6 @@ def classify(error: BaseException) -> Failure:
     classes = tuple(c.__name__ for c in type(error).__mro__ if c not in (object, BaseException))
     if isinstance(error, ActivityError):
         return Failure(error.code, error.route, classes, error.retry_after)
-    if isinstance(error, PayloadError):
+    if isinstance(error, PayloadError | DefinitionError):
         return Failure(error.code, Route.HUMAN, classes)
     return Failure(UNCLASSIFIED, Route.RETRY, classes)

@@ -17,3 +17,8 @@ def new_id() -> uuid.UUID:
 def operation_id(workflow_id: object, node: str, visit: int) -> str:
     """The identity of a node visit's effect: the same over all attempts, another one for another visit."""
     return f"{workflow_id}/{node}/{visit}"
+
+
+def mitigation_id(operation: str, what: str) -> str:
+    """The identity of the call that compensates an operation or releases a commitment: one for each, for ever."""
+    return f"{operation}/{what}"

@@ -60,6 +60,13 @@ class RetryLater:
 
 
 @dataclass(frozen=True, slots=True)
+class Reconcile:
+    """Nobody knows whether an effect of the attempt happened: find out before anything else."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """The end of the workflow."""
 
@@ -96,7 +103,7 @@ class Goto:
     node: str
 
 
-Move = Open | Run | Park | Rest | RetryLater | Finish | Suspend | CancelSelf | Goto
+Move = Open | Run | Park | Rest | RetryLater | Reconcile | Finish | Suspend | CancelSelf | Goto
 
 #: The moves after which the same worker may go on, or which end its work on this workflow.
 CLOSES_WAIT = (Open, Park, Finish, Suspend)

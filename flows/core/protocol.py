@@ -89,7 +89,7 @@ OUTCOMES: dict[Status, frozenset[Outcome | None]] = {
     Status.WAITING: frozenset({Outcome.WAITING} | SUSPENDED),
     Status.PAUSED: frozenset({Outcome.WAITING} | SUSPENDED),
     Status.RECONCILING: frozenset({Outcome.RECONCILIATION_REQUIRED}),
-    Status.CANCELLING: frozenset({None}),
+    Status.CANCELLING: frozenset({None, Outcome.HUMAN_REQUIRED}),
     Status.COMPLETE: frozenset({Outcome.COMPLETE, Outcome.COMPLETE_WITH_DEFERRED_COMMITMENTS}),
     Status.FAILED: frozenset({Outcome.FAILED}),
     Status.CANCELLED: frozenset({Outcome.CANCELLED}),
@@ -141,6 +141,21 @@ class TimerKind(StrEnum):
     RETRY = "retry"
     WAIT_DEADLINE = "wait_deadline"
     WORKFLOW_DEADLINE = "workflow_deadline"
+    COMMITMENT_DEADLINE = "commitment_deadline"
+
+
+class CommitmentStatus(StrEnum):
+    """Where an obligation to the outside is. Breached: over its deadline and still owed. Void: what should have begun it did not happen."""
+
+    PLANNED = "planned"
+    ACTIVE = "active"
+    BREACHED = "breached"
+    RELEASING = "releasing"
+    FULFILLED = "fulfilled"
+    RELEASED = "released"
+    VOID = "void"
+    DEFERRED = "deferred"
+    TRANSFERRED = "transferred"
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,9 +100,10 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The activity's attempt ended in a failure."""
+    """The activity's attempt ended in a failure. `doubtful`: nobody knows whether an effect that it had begun has happened."""
 
     failure: Failure
+    doubtful: bool = False
 
 
 Trigger = Entered | Woken | Completed | Failed

@@ -13,7 +13,7 @@ FUNCTIONS = """
 CREATE FUNCTION outlast_state_ok(status text, outcome text, owner uuid) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN (status = 'running') = (owner IS NOT NULL) AND (status || ':' || outcome) = ANY ('{
-        runnable:,running:,cancelling:,
+        runnable:,running:,cancelling:,cancelling:HUMAN_REQUIRED,
         waiting:WAITING,waiting:HUMAN_REQUIRED,waiting:REVALIDATION_REQUIRED,waiting:RECONCILIATION_REQUIRED,
         waiting:WORKFLOW_MIGRATION_REQUIRED,waiting:POLICY_BLOCKED,
         paused:WAITING,paused:HUMAN_REQUIRED,paused:REVALIDATION_REQUIRED,paused:RECONCILIATION_REQUIRED,
@@ -33,7 +33,13 @@ BEGIN
         WHEN 'wait kind' THEN RETURN value = ANY ('{
             timer,human,approval,external_job,resource,dependency_health,event,retry_window,reconciliation}'::text[]);
         WHEN 'timer' THEN RETURN value = ANY ('{pending,fired,handled,stale}'::text[]);
-        WHEN 'timer kind' THEN RETURN value = ANY ('{sleep,retry,wait_deadline,workflow_deadline}'::text[]);
+        WHEN 'operation' THEN RETURN value = ANY ('{planned,in_flight,succeeded,failed,uncertain,compensated,abandoned}'::text[]);
+        WHEN 'operation kind' THEN RETURN value = ANY ('{effect,compensation,release}'::text[]);
+        WHEN 'commitment' THEN RETURN value = ANY ('{
+            planned,active,breached,releasing,fulfilled,released,void,deferred,transferred}'::text[]);
+        WHEN 'resolution' THEN RETURN value = ANY ('{happened,did_not_happen,unknown}'::text[]);
+        WHEN 'resolution source' THEN RETURN value = ANY ('{attempt,probe,person}'::text[]);
+        WHEN 'timer kind' THEN RETURN value = ANY ('{sleep,retry,wait_deadline,workflow_deadline,commitment_deadline}'::text[]);
     END CASE;
 END $$;
 

@@ -77,6 +77,7 @@ class Timer(models.Model):
         db_index=False,
     )
     wait_id = models.BigIntegerField(null=True)
+    commitment_id = models.BigIntegerField(null=True)
     kind = models.TextField(_("kind"))
     due_at = models.DateTimeField(_("due"))
     epoch = models.IntegerField()

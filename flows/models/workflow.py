@@ -16,6 +16,7 @@ class Workflow(models.Model):
 
     `version` counts arrows, `epoch` generations; together with `intent_version` they fence every late writer.
     `active_seq` is the activity that is scheduled or running. `rank` orders the claim: ready time minus priority.
+    `owed` counts what stands between the workflow and its end (docs/decisions/0003); `target` is the end that it is on the way to meanwhile.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)
@@ -59,6 +60,8 @@ class Workflow(models.Model):
     activity_seq = models.IntegerField(default=0)
     active_seq = models.IntegerField(null=True)
     attempts = models.IntegerField(_("attempts"), default=0)
+    owed = models.IntegerField(_("owed"), default=0, db_default=0)
+    target = models.TextField(_("on the way to"), blank=True, default="", db_default="")
     release = models.TextField(_("release"), blank=True)
     policy_version = models.TextField(_("policy version"), blank=True)
 

@@ -8,6 +8,7 @@ from typing import Any
 from flows.conf import conf
 from flows.core import moves, payload
 from flows.core.decide import DEFINITION_FAULT, Decided
+from flows.core.effects import OperationStatus
 from flows.core.errors import PayloadError
 from flows.core.nodes.activity import Activity
 from flows.core.protocol import ActivityStatus, AttemptOutcome, Outcome, Status, WaitStatus
@@ -18,13 +19,26 @@ from flows.store.sql import dumps
 
 
 @dataclass(frozen=True, slots=True)
+class Settlement:
+    """What an attempt knows of an operation at its end: recorded with the arrow that ends it, or late. `evidence` is encoded."""
+
+    operation: str
+    status: OperationStatus
+    attempt: int
+    evidence: str | None = None
+    external_id: str = ""
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
-    """How the running attempt ended: with an encoded result, or with a code."""
+    """How the running attempt ended: with an encoded result, or with a code; and what it knows of its operations."""
 
     outcome: AttemptOutcome
     result: str | None = None
     code: str | None = None
     error_class: str | None = None
+    settled: tuple[Settlement, ...] = ()
 
 
 REFUSED = Ending(AttemptOutcome.REFUSED)
@@ -87,6 +101,15 @@ def retry(owned: Owned, move: moves.RetryLater, ending: Ending | None) -> Move:
     return arrow
 
 
+def doubt(owned: Owned, code: str, ending: Ending | None) -> Move:
+    """Nobody knows whether an effect of the attempt happened: the activity stays scheduled, and nothing goes on before that is known."""
+    arrow = _arrow(owned, Status.RECONCILING, owned.row.node)
+    arrow.outcome, arrow.error_code = Outcome.RECONCILIATION_REQUIRED, code
+    arrow.wait_kind, arrow.reason = "reconciliation", f"finding out whether the effect of {owned.row.node} happened"
+    _end_activity(owned, arrow, ending, ActivityStatus.SCHEDULED)
+    return arrow
+
+
 def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending | None) -> Move:
     """Stop until a person acts. An activity that failed stays scheduled: resuming tries the same operation again."""
     arrow = _arrow(owned, Status.WAITING, move.node)
@@ -106,6 +129,19 @@ def finish(owned: Owned, decided: Decided, move: moves.Finish, ending: Ending | 
     arrow.outcome, arrow.error_code, arrow.end = move.outcome, move.code, True
     arrow.epoch_step = 1 if move.status is Status.SUPERSEDED else 0
     arrow.notice = move.status is not Status.COMPLETE
+    arrow.workflow_result = encoded_result(owned, move)
+    _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
+    _close_wait(owned, arrow, decided)
+    return _note(arrow, decided, move.via)
+
+
+def towards_end(owned: Owned, decided: Decided, move: moves.Finish, ending: Ending | None) -> Move:
+    """The end is decided, and something is owed before it: on the way to it, what is owed is serviced."""
+    good = move.status is Status.COMPLETE
+    arrow = _arrow(owned, Status.RECONCILING if good else Status.CANCELLING, move.node)
+    arrow.outcome, arrow.target = Outcome.RECONCILIATION_REQUIRED if good else "", move.status
+    arrow.error_code, arrow.notice = move.code, not good
+    arrow.epoch_step = 1 if move.status is Status.SUPERSEDED else 0
     arrow.workflow_result = encoded_result(owned, move)
     _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)
@@ -141,12 +177,20 @@ def pause_before_start(owned: Owned) -> Move:
     return arrow
 
 
-def put_back(owned: Owned) -> Move:
-    """The owner is gone: the workflow is ready again (or paused, if that was asked meanwhile), its attempt ended as lost."""
+def put_back(owned: Owned, *, doubtful: bool) -> Move:
+    """The owner is gone: the workflow is ready again (or paused, if that was asked meanwhile), its attempt ended as lost.
+
+    `doubtful`: it had begun an effect, of which nobody knows whether it happened.
+    """
+    lost = Ending(AttemptOutcome.LOST, code="WORKER_LOST")
+    if doubtful:
+        arrow = doubt(owned, "WORKER_LOST", lost)
+        arrow.wake_seq = None
+        return arrow
     arrow = _arrow(owned, Status.PAUSED if owned.pause else Status.RUNNABLE, owned.row.node)
     arrow.outcome = Outcome.WAITING if owned.pause else ""
     arrow.wake_seq, arrow.trigger, arrow.error_code = None, "lost", owned.row.error_code
-    _end_activity(owned, arrow, Ending(AttemptOutcome.LOST, code="WORKER_LOST"), ActivityStatus.SCHEDULED)
+    _end_activity(owned, arrow, lost, ActivityStatus.SCHEDULED)
     return arrow
 
 

@@ -11,12 +11,11 @@ import copy
 import inspect
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from django.db import connections
-from psycopg.pq import TransactionStatus
 
 from flows import registry
 from flows.conf import conf
@@ -27,7 +26,11 @@ from flows.core.nodes.activity import Activity, Decision
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import LIVE, AttemptOutcome, Status
 from flows.core.state import Completed, Failed, Trigger
+from flows.services import effects
 from flows.services.arrows import Ending
+from flows.services.authored import tidy, transaction_of
+from flows.services.effects import Call, Effects
+from flows.services.operation import headers
 from flows.services.owned import Owned
 from flows.store import attempts as store
 from flows.store.sql import loads
@@ -72,13 +75,14 @@ class Attempt:
     Attributes:
         input, results: the workflow's input, and the newest result of each node.
         operation_id: the idempotency key for outside effects; the same over all attempts of this visit.
+        headers: it, and the fences, to send along with a request.
         id, number: of this attempt. epoch, intent_version: to hand to systems that can fence.
         notes: what an earlier attempt of this visit left with `note`. checkpoint: the workflow's, as last saved.
         checkpoint_conflict: for a Decision, why the state that the checkpoint names is gone (other activities do not run then).
         approved: the frozen candidate that people approved, where the node's gate asks for an approval; execute exactly this.
     """
 
-    def __init__(self, owned: Owned, limits: Limits) -> None:
+    def __init__(self, owned: Owned, limits: Limits, begun: Effects | None = None) -> None:
         state, activity = owned.state, owned.state.activity
         assert activity is not None
         self._owned, self._limits = owned, limits
@@ -91,12 +95,26 @@ class Attempt:
         name = f"{activity.node}.{activity.step}" if activity.step else activity.node
         self.operation_id = operation_id(state.workflow_id, name, activity.visit)
         self.epoch, self.intent_version = state.epoch, state.intent_version
+        self.headers = headers(self.operation_id, self.id, self.intent_version, self.epoch)
+        self._effects = begun or Effects(owned, limits.owns)
         self.user_id = owned.row.user_id
         self.last_error = activity.last_error
         self.notes: Any = copy.deepcopy(activity.notes)
         self.checkpoint: Mapping[str, Any] = payload.decode(loads(owned.row.checkpoint)) or {}
         self.checkpoint_conflict: str | None = None
         self.approved: Mapping[str, Any] | None = _approved(owned)
+
+    def effect(self, name: str, request: Any = None) -> AbstractContextManager[Call]:
+        """One of several effects of this activity, declared as `effects={NAME: Effect(…)}`: in flight, committed, before the block begins.
+
+            with attempt.effect("charge", request={"order": 7, "amount": "12.00"}) as op:
+                op.call(provider.charge, 7, "12.00", headers=op.headers)   # made once; later attempts get the recorded answer
+
+        Raises:
+            LostOwnership: this worker does not own the workflow any more. DefinitionError: the node declares no such effect.
+            CompetenceFailure: the same operation was asked for with another request. PayloadError: the request cannot be stored.
+        """
+        return self._effects.named(name, request)
 
     def heartbeat(self) -> str:
         """Say that the work goes on: the timeout starts anew. Answers "continue", "cancel" (stop, clean up) or "lost" (stop at once)."""
@@ -147,35 +165,57 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     assert owned.definition is not None and owned.state.activity is not None
     node = owned.definition.nodes[owned.state.node]
     assert isinstance(node, Activity)
-    attempt = Attempt(owned, limits)
+    begun = Effects(owned, limits.owns)
+    attempt = Attempt(owned, limits, begun)
     function = registry.function(node.step(attempt.step).do if isinstance(node, Pipeline) else node.do)
     connection = connections[owned.using]
-    before = _transaction(connection)
+    before = transaction_of(connection)
+    whole: Call | None = None
+    returned = False
     try:
         with limits.limit(_timeout(owned)):
             if taken_over:
                 _validate_checkpoint(owned, attempt, node)
-            answer = function(attempt)
-            if inspect.iscoroutine(answer):
-                answer = asyncio.run(answer)
-        if _transaction(connection) != before:
+            whole = begun.begin("", _request(node, owned)) if node.effect is not None else None
+            answer = _call(function, attempt) if whole is None or not whole.done else whole.evidence
+        returned = True
+        if transaction_of(connection) != before:
             raise ActivityError(f"{attempt.node} returned inside an open transaction")
         accepted = node.accept(answer, owned.state) if not attempt.step else answer
         text = payload.encode(accepted, f"the result of {attempt.flow}.{attempt.node}", conf.MAX_RESULT_BYTES)
+        settled = begun.at_return(whole, text)
     except LostOwnership:
         raise
     except Exception as error:  # noqa: BLE001 - author code: every error is classified and becomes part of the record
         failure = classify(error)
         _log(attempt, failure, error)
-        _tidy(connection, before)
-        ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=failure.classes[0] if failure.classes else None)
-        return Failed(failure), ending
-    return Completed(payload.decode(json.loads(text))), Ending(AttemptOutcome.SUCCEEDED, result=text)
+        tidy(connection, before)
+        settled = begun.at_error(whole, error, returned=returned)
+        class_name = failure.classes[0] if failure.classes else None
+        ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=class_name, settled=settled)
+        return Failed(failure, doubtful=bool(begun.open)), ending
+    return Completed(payload.decode(json.loads(text))), Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
+
+
+def _call(function: Callable[[Attempt], Any], attempt: Attempt) -> Any:
+    answer = function(attempt)
+    return asyncio.run(answer) if inspect.iscoroutine(answer) else answer
+
+
+def _request(node: Activity, owned: Owned) -> Any:
+    """What the node's effect will ask for: as its author says, or the candidate that people approved."""
+    assert node.effect is not None
+    if node.effect.request is not None:
+        return node.effect.request(owned.state)
+    approved = _approved(owned)
+    return {"approved": approved["digest"]} if approved else None
 
 
 def keep_late(owned: Owned, ending: Ending) -> bool:
-    """Keep a result that came after its attempt was fenced: evidence that it happened. It moves nothing."""
+    """Keep what came after the attempt was fenced: a result is evidence and moves nothing; an operation is known to have happened."""
     activity = owned.state.activity
+    for settlement in ending.settled:
+        effects.record(settlement, owned)
     if activity is None or ending.result is None:
         return False
     return store.keep_late(owned.row.id, activity.seq, activity.number, ending.result, owned.using)
@@ -208,24 +248,6 @@ def _timeout(owned: Owned) -> float:
     step = owned.state.activity.step
     span = node.step(step).timeout if isinstance(node, Pipeline) and step else node.timeout
     return span.total_seconds()
-
-
-def _transaction(connection: Any) -> tuple[int, bool]:
-    """How deep in `atomic` blocks, and whether statements commit only later: a worker's is (0, False), a test's own may be deeper."""
-    raw = connection.connection
-    if raw is None or raw.closed:
-        return 0, False
-    depth = len(connection.savepoint_ids) + 1 if connection.in_atomic_block else 0
-    return depth, not connection.autocommit or raw.pgconn.transaction_status != TransactionStatus.IDLE
-
-
-def _tidy(connection: Any, before: tuple[int, bool]) -> None:
-    """Leave no transaction of the author's code behind: the arrows must commit on their own."""
-    if _transaction(connection) != before or (connection.connection is not None and connection.connection.closed):
-        connection.in_atomic_block = False
-        connection.savepoint_ids = []
-        connection.needs_rollback = False
-        connection.close()
 
 
 def _log(attempt: Attempt, failure: Failure, error: BaseException) -> None:

@@ -12,11 +12,11 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.definition import Flow
-from flows.core.errors import UnknownIntent, UnknownWorkflow
+from flows.core.errors import OutcomeUnknown, UnknownIntent, UnknownWorkflow
 from flows.core.protocol import LIVE, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Intent, Workflow
-from flows.services import identify
+from flows.services import identify, obligations
 from flows.services.start import Started, start
 from flows.store import leave as store
 from flows.store import locks
@@ -70,16 +70,16 @@ def cancel(workflow: Any, *, reason: str = "", by: Any = None, using: str | None
     row_id = identify.workflow_id(workflow)
     with committing("cancel", alias):
         status = _locked_status(row_id, workflow, alias)
+        if status == Status.CANCELLING and obligations.aim(row_id, Status.CANCELLED, alias):
+            return Controlled(Answer.ACCEPTED, status, row_id)
         if status in (Status.CANCELLED, Status.CANCELLING):
             return Controlled(Answer.ALREADY, status, row_id)
         if status in TERMINAL:
             return Controlled(Answer.TOO_LATE, status, row_id)
         who = identify.label(by)
-        left = _leave([row_id], Status.CANCELLING, "", "CANCEL_REQUESTED", 1, "cancel", who, reason, alias)
-        registry.ended(left, alias)
-        # What is owed (effects in flight, commitments) is serviced between these two arrows; here nothing can be owed yet.
-        _leave([row_id], Status.CANCELLED, Outcome.CANCELLED, "CANCELLED", 0, "cancel", who, "", alias, [Status.CANCELLING])
-    return Controlled(Answer.ACCEPTED, Status.CANCELLED, row_id)
+        _on_the_way([row_id], Status.CANCELLED, "CANCEL_REQUESTED", "cancel", who, reason, alias)
+        status = _locked_status(row_id, workflow, alias)
+    return Controlled(Answer.ACCEPTED, status, row_id)
 
 
 def supersede(
@@ -115,15 +115,17 @@ def supersede(
             again = start(flow, input, key=key, intent=intent_id, by=by, using=alias) if flow is not None else None
             return Superseded(Answer.ALREADY, intent_id, found[0], started=again)
         version = _next_version(intent_id, goal, IntentStatus.ACTIVE, "superseded", reason, by, alias) or found[0]
+        obliged = [row_id for row_id in obligations.obliged(ids, alias) if not obligations.aim(row_id, Status.SUPERSEDED, alias)]
         left = _leave(
-            ids, Status.SUPERSEDED, Outcome.SUPERSEDED, "INTENT_SUPERSEDED", 1, "supersede", str(version), reason, alias,
-            sorted(status.value for status in LIVE),
+            [row_id for row_id in ids if row_id not in set(obliged)],
+            Status.SUPERSEDED, Outcome.SUPERSEDED, "INTENT_SUPERSEDED", 1, "supersede", str(version), reason, alias,
         )  # fmt: skip
         registry.ended(left, alias)
+        _on_the_way(obliged, Status.SUPERSEDED, "INTENT_SUPERSEDED", "supersede", str(version), reason, alias)
         started = None
         if flow is not None:
             started = start(flow, input, key=key, intent=intent_id, by=by, using=alias)
-    return Superseded(Answer.ACCEPTED, intent_id, version, tuple(left), started)
+    return Superseded(Answer.ACCEPTED, intent_id, version, tuple(ids), started)
 
 
 def _is_repeat(
@@ -175,7 +177,7 @@ def pause(workflow: Any, *, reason: str = "", by: Any = None, using: str | None 
         status = _locked_status(row_id, workflow, alias)
         if status == Status.PAUSED:
             return Controlled(Answer.ALREADY, status, row_id)
-        if status == Status.RUNNING:
+        if status in (Status.RUNNING, Status.RECONCILING):
             asked = store.ask_pause(row_id, alias)
             return Controlled(Answer.ACCEPTED if asked else Answer.ALREADY, status, row_id)
         if not store.pause(row_id, identify.label(by), _reason(reason), alias):
@@ -187,14 +189,16 @@ def resume(workflow: Any, *, reason: str = "", by: Any = None, using: str | None
     """Let a paused run go on, or one that is suspended for a person. It becomes ready; the gate decides before anything runs.
 
     Raises:
-        UnknownWorkflow: there is none.
+        UnknownWorkflow: there is none. OutcomeUnknown: nobody knows whether an effect of it happened, and only a person can say.
     """
     alias = identify.alias(using)
     row_id = identify.workflow_id(workflow)
     with committing("resume", alias):
         status = _locked_status(row_id, workflow, alias)
-        if status == Status.RUNNING and store.withdraw_pause(row_id, alias):
+        if status in (Status.RUNNING, Status.RECONCILING) and store.withdraw_pause(row_id, alias):
             return Controlled(Answer.ACCEPTED, status, row_id)
+        if status in (Status.WAITING, Status.PAUSED) and (doubts := obligations.doubts(row_id, alias)):
+            raise OutcomeUnknown(row_id, doubts)
         ready = store.resume(row_id, identify.label(by), _reason(reason), conf.PRIORITY_SECONDS, alias)
         if ready is None:
             return Controlled(Answer.TOO_LATE if status in TERMINAL else Answer.ALREADY, status, row_id)
@@ -232,11 +236,13 @@ def _leave(
     ref: str,
     reason: str,
     using: str,
-    sources: Sequence[str] = _LIVE,
+    *,
+    target: str = "",
 ) -> list[UUID]:
     return store.leave(
         list(ids),
-        sources=list(sources),
+        sources=_LIVE,
+        target=target,
         to=to,
         outcome=outcome,
         code=code,
@@ -246,6 +252,15 @@ def _leave(
         note=_reason(reason),
         using=using,
     )
+
+
+def _on_the_way(ids: Sequence[UUID], target: Status, code: str, trigger: str, ref: str, reason: str, using: str) -> None:
+    """Fence locked workflows; what they owe is serviced, and then they are at their end. Where nothing is owed, that is now."""
+    left = _leave(ids, Status.CANCELLING, "", code, 1, trigger, ref, reason, using, target=target)
+    registry.ended(left, using)
+    for row_id in left:
+        obligations.doubt(row_id, code, using)
+        obligations.go_on(row_id, using)
 
 
 def _reason(reason: str) -> str | None:

@@ -70,7 +70,7 @@ def reload(owned: Owned) -> bool:
     found = load([owned.row.id], owned.using).get(owned.row.id)
     if found is None or found.version != owned.row.version:
         return False
-    owned.row.wake_seq = found.wake_seq
+    owned.row.wake_seq, owned.row.owed = found.wake_seq, found.owed
     fresh = build(owned.row, found, owned.worker, owned.pid, owned.using)
     owned.state, owned.facts, owned.pause, owned.told_at = fresh.state, fresh.facts, fresh.pause, fresh.told_at
     return True
@@ -79,7 +79,7 @@ def reload(owned: Owned) -> bool:
 def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: str) -> Owned:
     """Assemble state and facts from the claimed row and what was loaded beside it."""
     definition = registry.definition(row.flow_name, row.flow_version)
-    results, visits = _history(loaded)
+    results, visits = history_of(loaded)
     activity = None
     if row.active_seq is not None and row.number is not None:
         activity = ActivityState(
@@ -129,7 +129,8 @@ def approval_facts(definition: Definition | None, workflow_id: UUID, using: str)
     return plane.facts(using, workflow_id, sorted(definition.approvals))
 
 
-def _history(loaded: Loaded | None) -> tuple[dict[str, Any], dict[str, int]]:
+def history_of(loaded: Loaded | None) -> tuple[dict[str, Any], dict[str, int]]:
+    """The newest result of each node, and how often each was entered."""
     results: dict[str, Any] = {}
     visits: dict[str, int] = {}
     if loaded is None:

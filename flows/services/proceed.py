@@ -27,7 +27,7 @@ from flows.core.nodes.activity import Activity
 from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.dispatch import after_commit, hints_for, look_soon
-from flows.services import arrows, control, notices
+from flows.services import arrows, control, effects, notices, obligations
 from flows.services.arrows import Ending
 from flows.services.clock import now
 from flows.services.follow import first_step, known_results, now_running, timeout_of, visit_of
@@ -68,7 +68,7 @@ def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | N
         if decided.fault is not None:
             logger.error("workflow %s (%s): a function of the flow raised", owned.row.id, owned.label, exc_info=decided.fault)
         try:
-            progress = _commit(owned, trigger, decided, keeping, ending)
+            progress = _with_settled(owned, trigger, decided, keeping, ending)
         except _Again:
             progress = None
         if progress is not None:
@@ -92,6 +92,22 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
     return decided
 
 
+def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
+    """The move, and with it what the attempt knows of its own effect: one commit."""
+    if ending is None or not ending.settled:
+        return _commit(owned, trigger, decided, keeping, ending)
+    row, owed = owned.row, owned.row.owed
+    with committing("effect", owned.using):
+        if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
+            return None
+        row.owed -= sum(effects.record_own(settlement, owned.using) for settlement in ending.settled)
+        progress = _commit(owned, trigger, decided, keeping, ending)
+        if progress is None:
+            row.owed = owed
+            raise _Again
+    return progress
+
+
 def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
     """Make the decided move true; None if its guard was lost."""
     match decided.move:
@@ -109,11 +125,15 @@ def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, 
             return _park(owned, trigger, decided, move, keeping, ending)
         case moves.RetryLater() as move:
             return _leave(owned, arrows.retry(owned, move, ending))
+        case moves.Reconcile(code=code):
+            return _doubt(owned, code, ending)
         case moves.Suspend() as move:
             return _leave(owned, arrows.suspend(owned, decided, move, ending))
         case moves.Finish() as move:
             if _is_plain_end(owned, trigger, decided, move, ending):
                 return _complete(owned, move, ending)
+            if _owes(owned, move):
+                return _towards_end(owned, arrows.towards_end(owned, decided, move, ending))
             return _leave(owned, arrows.finish(owned, decided, move, ending))
     raise AssertionError(f"the engine returned {decided.move!r}")
 
@@ -140,6 +160,33 @@ def _complete(owned: Owned, move: moves.Finish, ending: Ending | None) -> Progre
     assert ending is not None
     result = arrows.encoded_result(owned, move)
     return Progress.LEFT if hot.complete(_done(owned, move.node, ending, move.via), result, owned.using) else None
+
+
+def _owes(owned: Owned, move: moves.Finish) -> bool:
+    """Whether something is to be serviced before this end: what is owed, and before a bad end what can be undone."""
+    if owned.row.owed:
+        return True
+    undoes = owned.definition is not None and owned.definition.compensates
+    return move.status is not Status.COMPLETE and undoes and bool(obligations.obliged([owned.row.id], owned.using))
+
+
+def _towards_end(owned: Owned, arrow: store.Move) -> Progress | None:
+    with committing("end", owned.using):
+        if store.move(arrow, owned.using) is None:
+            return None
+        _close_plane(owned, arrow)
+        if arrow.target == Status.SUPERSEDED:
+            registry.ended([owned.row.id], owned.using)
+        obligations.go_on(owned.row.id, owned.using)
+    return Progress.LEFT
+
+
+def _doubt(owned: Owned, code: str, ending: Ending | None) -> Progress | None:
+    with committing("doubt", owned.using):
+        if store.move(arrows.doubt(owned, code, ending), owned.using) is None:
+            return None
+        obligations.doubt(owned.row.id, code, owned.using)
+    return Progress.LEFT
 
 
 def _cancel(owned: Owned, code: str, ending: Ending | None) -> Progress | None:

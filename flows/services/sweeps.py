@@ -10,12 +10,12 @@ from flows.conf import conf
 from flows.core.protocol import AttemptOutcome
 from flows.core.retry import timeout_failure
 from flows.core.state import Failed
-from flows.dispatch import PER_MESSAGE, after_commit, hints_for, look_soon, publish
-from flows.services import arrows
+from flows.dispatch import PER_MESSAGE, after_commit, hints_for, look_soon, publish, service
+from flows.services import arrows, obligations
 from flows.services.hinting import hint_ready
 from flows.services.owned import Owned, build
 from flows.services.proceed import Keeping, Progress, proceed
-from flows.store import locks, recover, tick, timers, workers
+from flows.store import locks, looks, operations, recover, tick, timers, workers
 from flows.store.claim import Claimed
 from flows.store.load import load, running
 from flows.store.move import move
@@ -44,6 +44,10 @@ def run_tick(using: str, min_age: float = 0.0) -> tick.Look | None:
         time_out(using)
     if found.ready:
         dispatch_ready(using)
+    if found.looks_lost:
+        looks.put_back(TIMEOUT_GRACE, using)
+    if found.servicing or found.looks_lost:
+        service()
     return found
 
 
@@ -89,16 +93,21 @@ def put_back(ids: Iterable[UUID], using: str, *, proven: tuple[UUID, int] | None
             owned = _in_place_of_owner(row_id, using)
             if owned is None or not ((owned.worker, owned.pid) == proven or recover.owner_gone(row_id, using)):
                 continue
-            if move(arrows.put_back(owned), using) is None:
+            doubtful = owned.row.owed > 0 and bool(operations.in_flight(row_id, using))
+            if move(arrows.put_back(owned, doubtful=doubtful), using) is None:
                 continue
             count += 1
-            if not owned.pause:
+            if doubtful:
+                obligations.doubt(row_id, "WORKER_LOST", using)
+            elif not owned.pause:
                 after_commit(hints_for([(row_id, owned.row.queue, owned.row.flow_name, owned.row.node)]), using)
     return count
 
 
 def put_back_children(worker: UUID, pids: Sequence[int], using: str) -> int:
     """Put back what ran in child processes that are gone; their parent says so."""
+    if looks.put_back(TIMEOUT_GRACE, using, worker=worker, pids=pids):
+        service()
     return sum(put_back(recover.of_children(worker, [pid], using), using, proven=(worker, pid)) for pid in pids)
 
 
@@ -120,7 +129,9 @@ def time_out(using: str, grace: float = TIMEOUT_GRACE) -> int:
             owned = _in_place_of_owner(row_id, using)
             if owned is None or owned.definition is None:  # a process that knows the definition decides
                 continue
-            progress = proceed(owned, Failed(timeout_failure()), Keeping(lambda queue, placement: False), ending)
+            doubtful = owned.row.owed > 0 and bool(operations.in_flight(row_id, using))
+            trigger = Failed(timeout_failure(), doubtful=doubtful)
+            progress = proceed(owned, trigger, Keeping(lambda queue, placement: False), ending)
             count += progress is Progress.LEFT
     return count
 

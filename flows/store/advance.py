@@ -75,6 +75,7 @@ WITH moved AS (
     SET status = 'complete', outcome = 'COMPLETE', node = %(node)s, version = w.version + 1, active_seq = NULL, error_code = NULL,
         worker_id = NULL, worker_pid = NULL, result = %(workflow_result)s::jsonb, updated_at = flows_now()
     {GUARD}
+      AND w.owed = 0
     RETURNING w.id, w.version, w.status, w.node, w.outcome, w.error_code, w.policy_version
 ), {DONE}, {LOGGED}
 SELECT m.version FROM moved m LEFT JOIN done d ON true
@@ -159,7 +160,7 @@ def advance(done: Done, *, step: str, visit: int, timeout: float, placement: str
 
 
 def complete(done: Done, workflow_result: str | None, using: str) -> bool:
-    """Record the result and complete the workflow, which has no timer and no wait; False if the guard was lost."""
+    """Record the result and complete the workflow, which has no timer and no wait; False if the guard was lost, or it owes something."""
     return bool(run("complete", COMPLETE, {**_params(done), "workflow_result": workflow_result}, using))
 
 

@@ -41,6 +41,7 @@ class Claimed:
     policy_version: str
     checkpoint: Any
     error_code: str | None
+    owed: int
     now: datetime
     step: str | None
     visit: int | None
@@ -98,11 +99,11 @@ WITH offered AS (
 )
 SELECT c.id, c.flow_name, c.flow_version, c.fingerprint, c.key, c.input, c.intent_id, c.intent_version, c.user_id, c.user_label,
     c.node, c.version, c.epoch, c.wake_seq, c.activity_seq, c.active_seq, c.queue, c.priority, c.policy_version, c.checkpoint,
-    c.error_code, flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s,
+    c.error_code, c.owed, flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s,
     h.*
 FROM claimed c LEFT JOIN activity a ON a.workflow_id = c.id
 LEFT JOIN LATERAL (
-    SELECT c.id, c.version, c.wake_seq, c.pause_requested_at IS NOT NULL, i.version, i.status, flows_now(), {HISTORY.format(w="s")}
+    SELECT c.id, c.version, c.wake_seq, c.pause_requested_at IS NOT NULL, i.version, i.status, flows_now(), c.owed, {HISTORY.format(w="s")}
     FROM outlast_workflow s JOIN outlast_intent i ON i.id = s.intent_id
     WHERE s.id = c.id AND s.version = c.version - 1 AND s.wake_seq = c.wake_seq AND (c.version > 2 OR c.wake_seq > 0)
 ) h ON true
@@ -143,8 +144,8 @@ def claim(
 
 
 def _claimed(row: Sequence[Any]) -> Claimed:
-    claimed = Claimed(*row[:31])
-    claimed.loaded = parse(row[31:]) if row[31] is not None else None
+    claimed = Claimed(*row[:32])
+    claimed.loaded = parse(row[32:]) if row[32] is not None else None
     return claimed
 
 

@@ -16,7 +16,7 @@ WITH old AS (
     UPDATE outlast_workflow w
     SET status = %(to)s, outcome = %(outcome)s, error_code = coalesce(%(code)s, w.error_code), version = w.version + 1,
         epoch = w.epoch + %(epoch_step)s::int, worker_id = NULL, worker_pid = NULL, active_seq = NULL, due_at = NULL,
-        pause_requested_at = NULL, updated_at = flows_now()
+        target = %(target)s, pause_requested_at = NULL, updated_at = flows_now()
     FROM old WHERE w.id = old.id
     RETURNING w.*, old.status AS was, old.active_seq AS was_active, old.worker_id AS was_worker, old.worker_pid AS was_pid
 ), ended AS (
@@ -56,9 +56,13 @@ def leave(
     trigger: str,
     ref: str,
     note: str | None,
+    target: str = "",
     using: str,
 ) -> list[UUID]:
-    """Take locked workflows out of whatever they are doing: activities fenced, waits withdrawn, timers dropped; the ids of those that moved."""
+    """Take locked workflows out of whatever they are doing: activities fenced, waits withdrawn, timers dropped; the ids of those that moved.
+
+    `target`: the end that a cancelling workflow is on the way to.
+    """
     params: dict[str, Any] = {
         "ids": list(ids),
         "from": list(sources),
@@ -69,6 +73,7 @@ def leave(
         "trigger": trigger,
         "ref": ref,
         "note": note,
+        "target": target,
     }
     return [row[0] for row in run("leave", LEAVE, params, using)]
 
@@ -95,7 +100,7 @@ SELECT id FROM moved
 
 ASK_PAUSE = """
 UPDATE outlast_workflow SET pause_requested_at = flows_now(), wake_seq = wake_seq + 1, updated_at = flows_now()
-WHERE id = %(id)s::uuid AND status = 'running' AND pause_requested_at IS NULL
+WHERE id = %(id)s::uuid AND status IN ('running', 'reconciling') AND pause_requested_at IS NULL AND target = ''
 RETURNING id
 """
 
@@ -114,6 +119,8 @@ RESUME = """
 WITH old AS (
     SELECT id, status, node, outcome FROM outlast_workflow
     WHERE id = %(id)s::uuid AND (status = 'paused' OR status = 'waiting' AND outcome <> 'WAITING')
+      AND NOT EXISTS (SELECT FROM outlast_operation o
+                      WHERE o.workflow_id = %(id)s::uuid AND o.kind = 'effect' AND o.status IN ('in_flight', 'uncertain'))
 ), moved AS (
     UPDATE outlast_workflow w
     SET status = 'runnable', outcome = '', version = w.version + 1, due_at = NULL,
@@ -122,7 +129,7 @@ WITH old AS (
     RETURNING w.*, old.status AS was
 ), closed AS (
     UPDATE outlast_wait o SET status = 'satisfied', closed_at = flows_now()
-    FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL AND o.kind IN ('human', 'retry_window')
+    FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL AND o.kind IN ('human', 'retry_window', 'reconciliation')
     RETURNING o.id
 ), dropped AS (
     DELETE FROM outlast_timer t USING moved m WHERE t.workflow_id = m.id AND t.fired_at IS NULL AND t.kind = 'retry'
@@ -139,7 +146,7 @@ SELECT id, queue, flow_name, node FROM moved
 
 UNASK_PAUSE = """
 UPDATE outlast_workflow SET pause_requested_at = NULL, wake_seq = wake_seq + 1, updated_at = flows_now()
-WHERE id = %(id)s::uuid AND status = 'running' AND pause_requested_at IS NOT NULL
+WHERE id = %(id)s::uuid AND status IN ('running', 'reconciling') AND pause_requested_at IS NOT NULL
 RETURNING id
 """
 
@@ -189,10 +196,11 @@ def next_intent_version(
 
 LIVE_OF_INTENT = """
 SELECT id FROM outlast_workflow
-WHERE intent_id = %(id)s::uuid AND status NOT IN ('complete', 'failed', 'cancelled', 'superseded') ORDER BY id FOR UPDATE
+WHERE intent_id = %(id)s::uuid AND status NOT IN ('complete', 'failed', 'cancelled', 'superseded') AND target <> 'superseded'
+ORDER BY id FOR UPDATE
 """
 
 
 def lock_live_of_intent(intent_id: UUID, using: str) -> list[UUID]:
-    """Lock every live workflow of an intent, in id order."""
+    """Lock every live workflow of an intent that is not already on the way to superseded, in id order."""
     return [row[0] for row in run("lock workflows of intent", LIVE_OF_INTENT, {"id": intent_id}, using)]

@@ -30,6 +30,7 @@ class Loaded:
     open_wait: tuple[int, str, str, int, Any, bool, str] | None
     deadline_passed: bool
     now: datetime
+    owed: int
 
 
 #: The recorded history of the workflow `{w}`: four columns, used by the claim and by `load` alike.
@@ -50,7 +51,7 @@ HISTORY = """
 """
 
 LOAD = f"""
-SELECT w.id, w.version, w.wake_seq, w.pause_requested_at IS NOT NULL, i.version, i.status, flows_now(), {HISTORY.format(w="w")}
+SELECT w.id, w.version, w.wake_seq, w.pause_requested_at IS NOT NULL, i.version, i.status, flows_now(), w.owed, {HISTORY.format(w="w")}
 FROM outlast_workflow w JOIN outlast_intent i ON i.id = w.intent_id
 WHERE w.id = ANY (%(ids)s::uuid[])
 """
@@ -62,10 +63,10 @@ def load(ids: Sequence[UUID], using: str) -> dict[UUID, Loaded]:
 
 
 def parse(row: Sequence[Any]) -> Loaded:
-    """A `Loaded` from id, version, wake_seq, pause asked, intent version and status, now, and the four columns of HISTORY."""
-    activities = [(a[0], a[1], a[2], a[3], a[4]) for a in _parsed(row[7]) or []]
-    waits = [(w[0], w[1], w[2]) for w in _parsed(row[8]) or []]
-    wait = _parsed(row[9])
+    """A `Loaded` from id, version, wake_seq, pause asked, intent version and status, now, owed, and the four columns of HISTORY."""
+    activities = [(a[0], a[1], a[2], a[3], a[4]) for a in _parsed(row[8]) or []]
+    waits = [(w[0], w[1], w[2]) for w in _parsed(row[9]) or []]
+    wait = _parsed(row[10])
     return Loaded(
         id=row[0],
         version=row[1],
@@ -77,7 +78,8 @@ def parse(row: Sequence[Any]) -> Loaded:
         activities=activities,
         waits=waits,
         open_wait=tuple(wait) if wait else None,
-        deadline_passed=row[10],
+        deadline_passed=row[11],
+        owed=row[7],
     )
 
 
@@ -88,7 +90,7 @@ def _parsed(value: Any) -> Any:
 OWNER = """
 SELECT w.id, w.flow_name, w.flow_version, w.fingerprint, w.key, w.input, w.intent_id, w.intent_version, w.user_id, w.user_label,
     w.node, w.version, w.epoch, w.wake_seq, w.activity_seq, w.active_seq, w.queue, w.priority, w.policy_version, w.checkpoint, w.error_code,
-    flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s, w.worker_id, w.worker_pid
+    w.owed, flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s, w.worker_id, w.worker_pid
 FROM outlast_workflow w
 LEFT JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
 WHERE w.id = %(id)s::uuid AND w.status = 'running'

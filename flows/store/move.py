@@ -38,11 +38,11 @@ WITH moved AS (
                       THEN coalesce(%(wakes_at)s::timestamptz, flows_now() + %(wakes_in)s::interval,
                                     flows_now() + %(deadline)s::interval) END,
         result = coalesce(%(workflow_result)s::jsonb, w.result),
-        pause_requested_at = CASE WHEN %(status)s = 'running' THEN w.pause_requested_at END,
+        pause_requested_at = CASE WHEN %(status)s IN ('running', 'reconciling') THEN w.pause_requested_at END, target = %(target)s,
         updated_at = flows_now()
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
       AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
-      AND (%(wake_seq)s::int IS NULL OR w.wake_seq = %(wake_seq)s::int)
+      AND (%(wake_seq)s::int IS NULL OR w.wake_seq = %(wake_seq)s::int) AND (%(status)s <> 'complete' OR w.owed = 0)
     RETURNING w.*
 ), ended AS (
     UPDATE outlast_activity a
@@ -136,6 +136,7 @@ class Move:
     outcome: str = ""
     error_code: str | None = None
     epoch_step: int = 0
+    target: str = ""
     queue: str | None = None
     placement: str | None = None
     priority_seconds: int = 60

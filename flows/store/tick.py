@@ -23,14 +23,18 @@ RETURNING
             WHERE w.status = 'running' AND w.worker_id IS NOT NULL
               AND a.timeout_at + %(grace)s::float8 * interval '1 second' <= flows_now()),
     EXISTS (SELECT FROM outlast_workflow WHERE status = 'runnable' AND updated_at < flows_now() - interval '0.7 seconds'),
-    EXISTS (SELECT FROM outlast_notice WHERE sent_at IS NULL AND gave_up_at IS NULL)
+    EXISTS (SELECT FROM outlast_notice WHERE sent_at IS NULL AND gave_up_at IS NULL),
+    EXISTS (SELECT FROM outlast_operation WHERE due_at IS NOT NULL AND worker_id IS NULL AND due_at <= flows_now()),
+    EXISTS (SELECT FROM outlast_operation o LEFT JOIN outlast_worker k ON k.id = o.worker_id
+            WHERE o.worker_id IS NOT NULL AND (k.id IS NULL OR k.status <> 'alive'
+                OR o.timeout_at + %(grace)s::float8 * interval '1 second' <= statement_timestamp()))
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What there is to do: due timers, seconds to the next one soon, expired leases, lost work, overdue attempts, idle ready rows,
-    notices.
+    notices, operations that are due, looks whose owner is gone or late.
     """
 
     due: bool
@@ -40,6 +44,8 @@ class Look:
     overdue: bool
     ready: bool
     notices: bool
+    servicing: bool
+    looks_lost: bool
 
 
 def look(grace: float, min_age: float, using: str) -> Look | None:

@@ -22,7 +22,7 @@ def lock_due(limit: int, using: str) -> list[int]:
 FIRE = """
 WITH old AS (
     SELECT t.id, t.kind, t.wait_id, t.workflow_id, w.status,
-        (t.epoch = w.epoch AND w.status IN ('waiting', 'paused', 'runnable', 'running')) AS live
+        (t.epoch = w.epoch AND w.status IN ('waiting', 'paused', 'runnable', 'running', 'reconciling')) AS live
     FROM outlast_timer t JOIN outlast_workflow w ON w.id = t.workflow_id
     WHERE t.id = ANY (%(ids)s::bigint[]) AND t.fired_at IS NULL
 ), due AS (

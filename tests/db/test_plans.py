@@ -59,6 +59,17 @@ SELECT 'old-' || n, 't.asked', 'k' || n, '{}', '', 'consumed', 1, now() FROM gen
 
 INSERT INTO outlast_notice (workflow_id, outcome, code, created_at, tries, sent_at)
 SELECT md5('w' || n)::uuid, 'FAILED', '', now(), 1, now() FROM generate_series(1, %(count)s) n;
+
+INSERT INTO outlast_operation (
+    id, workflow_id, activity_seq, node, name, kind, status, request_digest, attempt, epoch, intent_version, compensable, external_id, flown_at,
+    settled_by, looks, tries)
+SELECT md5('w' || n)::uuid || '/one/' || s, md5('w' || n)::uuid, s, 'one', '', 'effect', 'succeeded', '', 1, 0, 1, false, '', now(), '', 0, 0
+FROM generate_series(1, %(count)s) n, generate_series(1, 3) s;
+
+INSERT INTO outlast_commitment (workflow_id, activity_seq, node, visit, name, kind, reference, status, releasable, may_defer, holder, reason,
+    opened_at, closed_at, closed_by)
+SELECT md5('w' || n)::uuid, 1, 'one', 1, 'hold', 'hold', 'r', 'released', true, false, '', '', now(), now(), ''
+FROM generate_series(1, %(count)s) n;
 """
 
 
@@ -191,7 +202,7 @@ def test_verbs(busy: LocalWorker) -> None:
     run = Line.start({})
     left = {
         "ids": [run.id], "from": ["runnable"], "to": "cancelling", "outcome": "", "code": "X", "epoch_step": 1, "trigger": "cancel",
-        "ref": "", "note": None,
+        "ref": "", "note": None, "target": "",
     }  # fmt: skip
     good(explain(leave.LEAVE, left), 120)
     assert "outlast_workflow_intent" in good(explain(leave.LIVE_OF_INTENT, {"id": run.intent_id}), 20).indexes

@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 from flows.conf import DEFAULTS
-from flows.core import decide, errors, verdicts
+from flows.core import decide, effects, errors, verdicts
 from flows.core.nodes import activity, waits
 from flows.core.protocol import MOVES
+from flows.services import obligations, servicing
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -34,6 +35,7 @@ def test_each_code_is_documented() -> None:
     codes |= {
         decide.DEFINITION_FAULT, decide.DEADLINE_EXPIRED, decide.VISITS_EXHAUSTED, activity.RETRIES_EXHAUSTED, activity.WORKER_LOST,
         waits.WAIT_EXPIRED, waits.APPROVAL_EXPIRED, waits.CANDIDATE_MISSING, errors.UNCLASSIFIED,
+        effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, servicing.NOT_DECLARED, obligations.ESCALATED,
         verdicts.Verdict.WORKFLOW_MIGRATION_REQUIRED, verdicts.Verdict.APPROVAL_REQUIRED, verdicts.Verdict.CANDIDATE_INVALID,
     }  # fmt: skip
     assert sorted(code for code in codes if code not in page) == []

@@ -8,15 +8,14 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from flows.core import canonical
+from flows.core.effects import Effect, Function
 from flows.core.errors import Failure, InvalidCandidate, PayloadError, Route, classify
-from flows.core.moves import Finish, Goto, Move, Open, RetryLater, Run, Suspend
+from flows.core.moves import Finish, Goto, Move, Open, Reconcile, RetryLater, Run, Suspend
 from flows.core.nodes.base import Node, need_text
 from flows.core.policies import Retry
 from flows.core.protocol import Outcome, Status
 from flows.core.retry import delay_before, may_retry
 from flows.core.state import Completed, Failed, State, Trigger
-
-Function = Callable[..., Any] | str
 
 RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 WORKER_LOST = "WORKER_LOST"
@@ -39,6 +38,8 @@ class Activity(Node):
         then: the next node. on: other nodes by error class or gate verdict.
         timeout: how long one attempt may run; it is interrupted in a prefork worker. Default ten minutes.
         retry: when the same operation is tried again. queue: the Celery queue; placement: a worker label that must be offered.
+        effect: that `do` changes the outside world, in one call. effects: the same for several calls, by the name that `do` gives to each
+        (`with attempt.effect(NAME, request=…)`).
     """
 
     kind: ClassVar[str] = "activity"
@@ -49,6 +50,17 @@ class Activity(Node):
     retry: Retry = field(kw_only=True, default=Retry())
     queue: str = field(kw_only=True, default="agents")
     placement: str = field(kw_only=True, default="")
+    effect: Effect | None = field(kw_only=True, default=None)
+    effects: Mapping[str, Effect] = field(kw_only=True, default_factory=dict)
+
+    def effect_named(self, name: str) -> Effect | None:
+        """The declared effect of that name; "" is the node's own."""
+        return self.effects.get(name) if name else self.effect
+
+    def all_effects(self) -> Iterator[Effect]:
+        yield from self.effects.values()
+        if self.effect is not None:
+            yield self.effect
 
     def enter(self, state: State) -> Move:
         return Open(self.name)
@@ -57,7 +69,7 @@ class Activity(Node):
         if isinstance(trigger, Completed):
             return self.completed(state, trigger.result)
         if isinstance(trigger, Failed):
-            return self.failed(state, trigger.failure)
+            return Reconcile(trigger.failure.code) if trigger.doubtful else self.failed(state, trigger.failure)
         return self.taken_up(state)
 
     def completed(self, state: State, result: Any) -> Move:
@@ -106,7 +118,8 @@ class Activity(Node):
         yield "do", self.do
 
     def shape(self) -> Mapping[str, Any]:
-        return {**super().shape(), "do": qualified(self.do)}
+        effects = sorted([*self.effects, *([""] if self.effect else [])])
+        return {**super().shape(), "do": qualified(self.do), **({"effects": effects} if effects else {})}
 
 
 @dataclass(frozen=True, slots=True)

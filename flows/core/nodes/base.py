@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from flows.core.effects import Effect
 from flows.core.errors import DefinitionError
 from flows.core.moves import Move
 from flows.core.policies import Gate, Visits
@@ -50,6 +51,10 @@ class Node:
             yield f"after {self.visits.limit} visits", self.visits.then
         if self.gate and self.gate.approved_by:
             yield "approval required", self.gate.approved_by
+
+    def all_effects(self) -> Iterator[Effect]:
+        """The declared effects on the outside world."""
+        return iter(())
 
     def functions(self) -> Iterator[tuple[str, Callable[..., Any] | str | None]]:
         """(parameter name, function) of every author function of this node, for the checks."""

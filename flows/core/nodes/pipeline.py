@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from flows.core.effects import Function
 from flows.core.errors import DefinitionError
 from flows.core.moves import Goto, Move, Open
-from flows.core.nodes.activity import Activity, Function, qualified
+from flows.core.nodes.activity import Activity, qualified
 from flows.core.state import State
 
 

@@ -86,8 +86,10 @@ def test_only_running_work_completes() -> None:
 
 
 def test_suspended_outcomes_belong_to_waiting_and_paused_only() -> None:
-    for outcome in SUSPENDED - {Outcome.RECONCILIATION_REQUIRED}:
+    for outcome in SUSPENDED - {Outcome.RECONCILIATION_REQUIRED, Outcome.HUMAN_REQUIRED}:
         assert {status for status, outcomes in OUTCOMES.items() if outcome in outcomes} == {Status.WAITING, Status.PAUSED}
+    asked = {status for status, outcomes in OUTCOMES.items() if Outcome.HUMAN_REQUIRED in outcomes}
+    assert asked == {Status.WAITING, Status.PAUSED, Status.CANCELLING}, "cleanup, too, may need a person"
 
 
 def test_no_terminal_outcome_is_shared_between_statuses() -> None:

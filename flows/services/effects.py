@@ -1,0 +1,215 @@
+"""The effects of one attempt: each is in flight, committed, before its call is made, and settled by what is known of the call.
+
+begin ──► in flight        call now
+     └──► already done     its recorded evidence stands for the call, which is not made again
+call returned              succeeded: with the attempt's own arrow (the node's effect), or at once (a named one)
+call failed for certain    failed: likewise
+anything else              left in flight: the arrow that ends the attempt makes it uncertain
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from flows.conf import conf
+from flows.core import canonical, payload
+from flows.core.effects import Effect, OperationStatus, after_error
+from flows.core.errors import AmbiguousOutcome, CompetenceFailure, DefinitionError, LostOwnership, classify
+from flows.core.ids import operation_id
+from flows.core.nodes.activity import Activity
+from flows.services import settling
+from flows.services.arrows import Settlement
+from flows.services.operation import headers
+from flows.services.owned import Owned
+from flows.store import operations as store
+
+T = TypeVar("T")
+
+
+class Call:
+    """One effect inside an activity, as `with attempt.effect(NAME, request=…) as op` gives it.
+
+    Attributes:
+        id: the idempotency key, the same over all attempts. headers: to send along. done: it has happened already, do not call again.
+        evidence: what was recorded of it, once it is done. external_id: the provider's own name for it.
+    """
+
+    def __init__(self, operation: str, attempt: str, owned: Owned) -> None:
+        self.id = operation
+        self.headers = headers(operation, attempt, owned.state.intent_version, owned.state.epoch)
+        self.done = False
+        self.evidence: Any = None
+        self.external_id = ""
+
+    def record(self, evidence: Any = None, external_id: str = "") -> None:
+        """Say that it has happened: `evidence` is any JSON value, kept and given to later attempts."""
+        self.done, self.evidence, self.external_id = True, evidence, external_id
+
+    def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T | Any:
+        """Make the call, unless it has been made: its answer (a JSON value) is recorded and returned, now and by every later attempt."""
+        if not self.done:
+            self.record(function(*args, **kwargs))
+        return self.evidence
+
+
+class Effects:
+    """What one attempt has begun. `open`: operations in flight of which nothing is known yet."""
+
+    def __init__(self, owned: Owned, owns: Callable[[], bool]) -> None:
+        self._owned, self._owns = owned, owns
+        self.open: set[str] = set()
+
+    def begin(self, name: str, request: Any) -> Call:
+        """Put the effect in flight; the call that it stands for may be made when this returns, unless it is `done`.
+
+        Raises:
+            LostOwnership: this worker does not own the workflow any more. DefinitionError: the node declares no such effect.
+            CompetenceFailure: the same operation was asked for with another request. PayloadError: the request cannot be stored.
+        """
+        owned, activity = self._owned, self._owned.state.activity
+        assert activity is not None
+        effect = self._declared(name)
+        call = Call(self._id(name), f"{owned.state.workflow_id}/{activity.seq}/{activity.number}", owned)
+        producer = f"the request of {owned.label}{f'.{name}' if name else ''}"
+        text = None if request is None else payload.encode(request, producer, conf.MAX_INPUT_BYTES)
+        row = owned.row
+        if not self._owns():
+            raise LostOwnership(f"the lease is over; {call.id} was not begun")
+        flight = store.Flight(
+            workflow=row.id,
+            version=row.version,
+            epoch=row.epoch,
+            intent_version=row.intent_version,
+            worker=owned.worker,
+            seq=activity.seq,
+            id=call.id,
+            node=activity.node,
+            name=name,
+            attempt=activity.number,
+            request=text,
+            digest="" if request is None else canonical.digest(request, producer),
+            compensable=effect.compensation is not None,
+        )
+        if store.fly(flight, owned.using):
+            row.owed += 1
+            self.open.add(call.id)
+            return call
+        return self._known(call, flight)
+
+    def _known(self, call: Call, flight: store.Flight) -> Call:
+        """It could not be put in flight: it has happened, or it stands in the way, or the workflow is somebody else's."""
+        found = store.get(call.id, self._owned.using)
+        if found is None or found.status in (OperationStatus.PLANNED, OperationStatus.FAILED):
+            if found is not None and found.digest != flight.digest:
+                raise CompetenceFailure(
+                    f"{call.id} was asked for before with another request. One operation asks for one thing: make the request from what is "
+                    "recorded (input, results), without time or chance."
+                )
+            raise LostOwnership(f"workflow {flight.workflow} is no longer this worker's; {call.id} was not begun")
+        if found.status in (OperationStatus.SUCCEEDED, OperationStatus.COMPENSATED):
+            call.record(payload.decode(found.evidence), found.external_id)
+            return call
+        raise AmbiguousOutcome(f"{call.id} is {found.status}: nobody knows yet whether it happened")
+
+    @contextmanager
+    def named(self, name: str, request: Any) -> Iterator[Call]:
+        """A named effect for the length of a block; what is known at its end is committed at once."""
+        call = self.begin(name, request)
+        begun = call.id in self.open
+        try:
+            yield call
+        except LostOwnership:
+            raise
+        except Exception as error:
+            if begun and not call.done and after_error(error) is OperationStatus.FAILED:
+                self._settle(Settlement(call.id, OperationStatus.FAILED, self._number, code=classify(error).code))
+            elif begun and call.done:
+                self._settle(self.happened(call))
+            raise
+        if begun:
+            self._settle(self.happened(call))
+
+    def at_return(self, whole: Call | None, text: str) -> tuple[Settlement, ...]:
+        """What the attempt's arrow records when the code has returned: that the node's own effect happened, with the result as its evidence.
+
+        Raises:
+            AmbiguousOutcome: the code has left a named effect open.
+        """
+        mine = {whole.id} if whole is not None and whole.id in self.open else set()
+        if left := self.open - mine:
+            raise AmbiguousOutcome(f"the code returned, and nothing is known of {', '.join(sorted(left))}")
+        self.open.clear()
+        return tuple(Settlement(one, OperationStatus.SUCCEEDED, self._number, text) for one in mine)
+
+    def at_error(self, whole: Call | None, error: BaseException, *, returned: bool) -> tuple[Settlement, ...]:
+        """What the attempt's arrow records when the code has raised: only an error that says so means that nothing happened."""
+        if whole is None or whole.id not in self.open or returned or after_error(error) is not OperationStatus.FAILED:
+            return ()
+        self.open.discard(whole.id)
+        return (Settlement(whole.id, OperationStatus.FAILED, self._number, code=classify(error).code),)
+
+    def happened(self, call: Call, text: str | None = None) -> Settlement:
+        """That a call was made, with what it answered (or its already encoded `text`)."""
+        if text is None and call.evidence is not None:
+            text = payload.encode(call.evidence, f"the evidence of {call.id}", conf.MAX_RESULT_BYTES)
+            call.evidence = payload.decode(json.loads(text))
+        return Settlement(call.id, OperationStatus.SUCCEEDED, self._number, text, call.external_id)
+
+    def _settle(self, settlement: Settlement) -> None:
+        self.open.discard(settlement.operation)
+        if record(settlement, self._owned):
+            self._owned.row.owed -= 1
+
+    @property
+    def _number(self) -> int:
+        activity = self._owned.state.activity
+        return activity.number if activity else 0
+
+    def _declared(self, name: str) -> Effect:
+        definition, node = self._owned.definition, None
+        if definition is not None:
+            node = definition.nodes.get(self._owned.state.node)
+        effect = node.effect_named(name) if isinstance(node, Activity) else None
+        if effect is None:
+            raise DefinitionError(
+                f"{self._owned.label} declares no effect {name!r}. Add effects={{{name!r}: Effect(reconcile=…)}} to the node."
+            )
+        return effect
+
+    def _id(self, name: str) -> str:
+        activity = self._owned.state.activity
+        assert activity is not None
+        whole = operation_id(self._owned.state.workflow_id, activity.node, activity.visit)
+        return f"{whole}/{name}" if name else whole
+
+
+def record(settlement: Settlement, owned: Owned) -> bool:
+    """Commit what an attempt knows of an operation, whether the attempt still owns its workflow or not; False: somebody had settled it."""
+    return settling.settle(
+        settlement.operation,
+        owned.row.id,
+        status=settlement.status,
+        source="attempt",
+        evidence=settlement.evidence,
+        external_id=settlement.external_id,
+        code=settlement.code,
+        attempt=settlement.attempt if settlement.status is OperationStatus.FAILED else None,
+        using=owned.using,
+    )
+
+
+def record_own(settlement: Settlement, using: str) -> bool:
+    """The same in the transaction of the arrow that ends the attempt, whose workflow is locked; nothing else follows from it."""
+    return store.settle(
+        settlement.operation,
+        status=settlement.status,
+        by="attempt",
+        evidence=settlement.evidence,
+        external_id=settlement.external_id,
+        code=settlement.code,
+        attempt=settlement.attempt if settlement.status is OperationStatus.FAILED else None,
+        using=using,
+    )

@@ -1,0 +1,197 @@
+"""What a workflow does next when something that it owed was settled: go on, or one step more on the way to its end.
+
+    in doubt           nothing: no replan, no compensation and no end goes past an effect of which nobody knows
+    reconciling        → runnable                      its next attempt takes what is recorded
+    on its way to an end (`target`):
+        compensate     cancelled, superseded, failed: completed effects that can be, the newest first, one after another
+        release        commitments that have a release, all at once
+        close          → target                        nothing is owed
+The workflow must be locked. Everything here is idempotent: whoever settled the last thing makes the next step true, in the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from flows import registry
+from flows.conf import conf
+from flows.core.effects import OperationKind, OperationStatus
+from flows.core.ids import mitigation_id
+from flows.core.nodes.activity import RETRIES_EXHAUSTED, Activity
+from flows.core.protocol import Outcome, Status
+from flows.dispatch import after_commit, hints_for, service_after_commit
+from flows.services.operation import declared
+from flows.store import commitments, operations
+from flows.store import obligations as store
+from flows.store.operations import Row
+from flows.store.sql import dumps
+
+#: Ends on the way to which effects are compensated.
+COMPENSATES = frozenset({Status.CANCELLED, Status.SUPERSEDED, Status.FAILED})
+OUTCOMES = {
+    Status.COMPLETE: Outcome.COMPLETE,
+    Status.CANCELLED: Outcome.CANCELLED,
+    Status.SUPERSEDED: Outcome.SUPERSEDED,
+    Status.FAILED: Outcome.FAILED,
+}
+CODES = {Status.CANCELLED: "CANCELLED", Status.SUPERSEDED: "INTENT_SUPERSEDED"}
+#: A workflow on the way to one of these may be sent to a later one, never back.
+BAD_ENDS = (Status.FAILED, Status.CANCELLED, Status.SUPERSEDED)
+ESCALATED = "ESCALATED"
+#: A mitigation of an operation is still to come, or under way, or nobody but a person can say what became of it.
+PENDING = frozenset(
+    {OperationStatus.PLANNED, OperationStatus.IN_FLIGHT, OperationStatus.UNCERTAIN, OperationStatus.FAILED},
+)
+
+
+def go_on(workflow: UUID, using: str, *, by_person: bool = False) -> None:
+    """Make the next step true, if there is one. `by_person`: a person has just answered, which is as good as asking for one more attempt."""
+    found = store.standing(workflow, using)
+    if found.doubts:
+        return
+    if found.target:
+        _towards(workflow, Status(found.target), using)
+    elif found.status == Status.RECONCILING and not by_person and _exhausted(found):
+        ask_person(workflow, RETRIES_EXHAUSTED, "", using)
+    elif found.status in (Status.RECONCILING, Status.WAITING):
+        ready = store.reconciled(workflow, conf.PRIORITY_SECONDS, "", using)
+        if ready is not None:
+            after_commit(hints_for([ready]), using)
+
+
+def _exhausted(found: store.Standing) -> bool:
+    """Whether the effect that did not happen has been tried as often as its node allows."""
+    definition = registry.definition(found.flow_name, found.flow_version)
+    node = definition.nodes.get(found.node) if definition is not None else None
+    return isinstance(node, Activity) and found.undone and found.failures >= node.retry.max_attempts
+
+
+def doubts(workflow: UUID, using: str) -> list[str]:
+    """The effects of a workflow of which nobody knows whether they happened."""
+    known = operations.of_workflow(workflow, using)
+    return [row.id for row in known if row.kind == OperationKind.EFFECT and row.status in operations.UNSETTLED]
+
+
+def obliged(workflows: Sequence[UUID], using: str) -> list[UUID]:
+    """Those of these (locked) workflows that owe something, or have done something that may have to be undone."""
+    return store.obliged(workflows, using)
+
+
+def aim(workflow: UUID, target: Status, using: str) -> bool:
+    """Let a (locked) workflow that is on the way to a bad end go to this one, if it weighs more: failed, cancelled, superseded."""
+    lighter = BAD_ENDS[: BAD_ENDS.index(target)]
+    return store.aim(workflow, target, lighter, using)
+
+
+def doubt(workflow: UUID, code: str, using: str) -> None:
+    """A locked workflow was fenced: what it had in flight is uncertain, and due after its grace."""
+    in_flight = operations.in_flight(workflow, using)
+    if not in_flight:
+        return
+    graces = {}
+    for operation, _node, _name in in_flight:
+        row = operations.get(operation, using)
+        asked = declared(row) if row is not None else None
+        graces[operation] = asked.grace if asked is not None else timedelta(0)
+    operations.doubt(workflow, code, graces, using)
+    service_after_commit(using)
+
+
+def ask_person(workflow: UUID, code: str, operation: str, using: str) -> None:
+    """Nobody but a person can settle an operation of a locked workflow."""
+    store.ask_person(workflow, code, operation, using)
+
+
+def escalate(workflow: UUID, operation: str, using: str) -> None:
+    """A person could not tell either: the accountable user is told once more; nothing moves."""
+    store.ask_person(workflow, ESCALATED, operation, using)
+
+
+def resumed(workflow: UUID, using: str) -> None:
+    """A person has let the servicing of a locked workflow go on: it is not a person's turn any more."""
+    store.resumed(workflow, using)
+    service_after_commit(using)
+
+
+def _towards(workflow: UUID, target: Status, using: str) -> None:
+    known = operations.of_workflow(workflow, using)
+    if target in COMPENSATES:
+        if any(row.kind == OperationKind.COMPENSATION and row.status in PENDING for row in known):
+            return
+        following = _next_to_compensate(known)
+        if following is not None:
+            _plan_compensation(following, using)
+            return
+    _release(workflow, using)
+    if store.standing(workflow, using).owed == 0:
+        _close(workflow, target, known, using)
+
+
+def _next_to_compensate(known: list[Row]) -> Row | None:
+    """The newest completed effect that can be compensated and for which nothing was planned yet."""
+    handled = {row.of_id for row in known if row.kind == OperationKind.COMPENSATION}
+    open_ones = [
+        row
+        for row in known
+        if row.kind == OperationKind.EFFECT
+        and row.compensable
+        and row.status == OperationStatus.SUCCEEDED
+        and row.id not in handled
+    ]
+    return open_ones[-1] if open_ones else None
+
+
+def _plan_compensation(row: Row, using: str) -> None:
+    operations.plan(
+        mitigation_id(row.id, "compensate"),
+        workflow=row.workflow_id,
+        seq=row.activity_seq,
+        node=row.node,
+        name=row.name,
+        kind=OperationKind.COMPENSATION,
+        of=row.id,
+        commitment=None,
+        using=using,
+    )
+    service_after_commit(using)
+
+
+def _release(workflow: UUID, using: str) -> None:
+    """Have every live commitment that has a release released; those that may outlive the workflow are deferred."""
+    commitments.void(workflow, using)
+    commitments.defer(workflow, using)
+    releasing = commitments.begin_release(workflow, using)
+    for one in releasing:
+        operations.plan(
+            mitigation_id(one.operation_id, f"release/{one.name}"),
+            workflow=workflow,
+            seq=one.activity_seq,
+            node=one.node,
+            name=one.name,
+            kind=OperationKind.RELEASE,
+            of=None,
+            commitment=one.id,
+            using=using,
+        )
+    if releasing:
+        service_after_commit(using)
+
+
+def _close(workflow: UUID, target: Status, known: list[Row], using: str) -> None:
+    outcome = OUTCOMES[target]
+    if target is Status.COMPLETE and commitments.has_deferred(workflow, using):
+        outcome = Outcome.COMPLETE_WITH_DEFERRED_COMMITMENTS
+    operations.abandon_planned(workflow, using)
+    store.close(workflow, target=target, outcome=outcome, code=CODES.get(target), note=_note(target, known), using=using)
+
+
+def _note(target: Status, known: list[Row]) -> str | None:
+    """What was undone on the way to a bad end, and what was not: part of the record of that end."""
+    effects = [row for row in known if row.kind == OperationKind.EFFECT]
+    undone = [row.id for row in effects if row.status == OperationStatus.COMPENSATED]
+    stands = [row.id for row in effects if row.status == OperationStatus.SUCCEEDED]
+    if target not in COMPENSATES or not effects:
+        return None
+    return dumps({"undone": undone, "not_undone": stands})

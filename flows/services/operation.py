@@ -1,0 +1,119 @@
+"""An operation as author code gets it, and where in its flow it is declared what can be asked and done about it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from flows import registry
+from flows.core import payload
+from flows.core.effects import Askable, OperationKind
+from flows.core.nodes.activity import Activity
+from flows.services.owned import history_of
+from flows.store import operations as store
+from flows.store.load import load
+from flows.store.operations import Row
+from flows.store.sql import loads, run
+
+
+def headers(operation: str, attempt: str, intent_version: int, epoch: int) -> dict[str, str]:
+    """What to send along, so that a provider can tell a repetition from a second request, and refuse what comes too late."""
+    return {
+        "Idempotency-Key": operation,
+        "Outlast-Attempt": attempt,
+        "Outlast-Intent-Version": str(intent_version),
+        "Outlast-Epoch": str(epoch),
+    }
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One call to the outside world, as handed to `reconcile=`, `compensate=` and `release=`.
+
+    Attributes:
+        id: of this call; hand it to the provider as the idempotency key. kind: "effect", "compensation" or "release".
+        request, evidence, external_id: what was recorded of it. tries: how often it was asked about (or called) until now.
+        of: for a compensation, the effect that it mitigates.
+        flow, key, workflow_id, node, name, intent_version, epoch: whose it is.
+    """
+
+    id: str
+    kind: str
+    flow: str
+    key: str | None
+    workflow_id: str
+    node: str
+    name: str
+    request: Any
+    evidence: Any
+    external_id: str
+    tries: int
+    attempt: int
+    intent_version: int
+    epoch: int
+    of: Operation | None = None
+    commitment: Any = None
+    _using: str = field(default="default", repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The idempotency header and the fences of this call."""
+        return headers(self.id, f"{self.id}#{self.attempt}", self.intent_version, self.epoch)
+
+    @cached_property
+    def _recorded(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        (row,) = run("input", INPUT, {"id": self.workflow_id}, self._using)
+        results, _ = history_of(load([row[0]], self._using).get(row[0]))
+        return MappingProxyType(payload.decode(loads(row[1]))), MappingProxyType(results)
+
+    @property
+    def input(self) -> Mapping[str, Any]:
+        """The workflow's input."""
+        return copy.deepcopy(dict(self._recorded[0]))
+
+    @property
+    def results(self) -> Mapping[str, Any]:
+        """The newest recorded result of each node."""
+        return copy.deepcopy(dict(self._recorded[1]))
+
+
+INPUT = "SELECT id, input FROM outlast_workflow WHERE id = %(id)s::uuid"
+
+
+def view(row: Row, using: str) -> Operation:
+    """The recorded operation as author code gets it."""
+    of = store.get(row.of_id, using) if row.of_id else None
+    return Operation(
+        id=row.id,
+        kind=row.kind,
+        flow=row.flow_name,
+        key=row.key,
+        workflow_id=str(row.workflow_id),
+        node=row.node,
+        name=row.name,
+        request=payload.decode(row.request),
+        evidence=payload.decode(row.evidence),
+        external_id=row.external_id,
+        tries=row.tries,
+        attempt=row.attempt,
+        intent_version=row.intent_version,
+        epoch=row.epoch,
+        of=view(of, using) if of is not None else None,
+        _using=using,
+    )
+
+
+def declared(row: Row) -> Askable | None:
+    """What the flow declares about this operation; None where this process does not know the flow, or it declares nothing any more."""
+    definition = registry.definition(row.flow_name, row.flow_version)
+    node = definition.nodes.get(row.node) if definition is not None else None
+    if not isinstance(node, Activity):
+        return None
+    if row.kind == OperationKind.COMPENSATION:
+        effect = node.effect_named(row.name)
+        return effect.compensation if effect is not None else None
+    return node.effect_named(row.name)

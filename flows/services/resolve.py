@@ -1,0 +1,255 @@
+"""What people say about operations that nobody else can settle: one service, behind the admin, the command and a test.
+
+    lock workflow ──► read anew, judge ──► resolution kept ──► operation settled, workflow goes on     one transaction
+                           └─ refused ──► nothing but the answer to who asked
+
+A verdict names the state that the person has seen (`seen`): if the operation moved meanwhile, the verdict was about something else.
+Two people are needed where the effect declares it: the first verdict is kept and waits for the second, by another person.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.contrib.auth import get_user_model
+
+from flows.conf import conf
+from flows.core import payload
+from flows.core.effects import Effect, OperationKind, OperationStatus
+from flows.core.errors import UsageError
+from flows.models import Operation, Resolution
+from flows.services import identify, obligations, settling
+from flows.services.operation import declared
+from flows.store import locks, looks, resolutions
+from flows.store import operations as store
+from flows.store.operations import Row
+from flows.store.sql import committing
+
+logger = logging.getLogger("outlast.resolve")
+
+PERMISSION = "outlast_flows.resolve_operation"
+MAX_REASON = 4000
+
+
+class Verdict(StrEnum):
+    """What a person may say of an operation."""
+
+    HAPPENED = "happened"
+    DID_NOT_HAPPEN = "did_not_happen"
+    CANNOT_TELL = "cannot_tell"
+    RETRY = "retry"
+    GIVE_UP = "give_up"
+
+
+#: What can be said of an operation in a status. The last two are about a compensation or a release whose call failed for certain.
+OFFERED: dict[str, tuple[Verdict, ...]] = {
+    OperationStatus.UNCERTAIN: (Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN, Verdict.CANNOT_TELL),
+    OperationStatus.FAILED: (Verdict.RETRY, Verdict.GIVE_UP),
+}
+
+
+class UnknownOperation(UsageError):
+    """No operation with that id."""
+
+    code = "UNKNOWN_OPERATION"
+
+    def __init__(self, operation: object) -> None:
+        super().__init__(f"There is no operation {operation!s:.200}. `manage.py flows show WORKFLOW` names those of a workflow.")
+
+
+class NobodyResolves(UsageError):
+    """A verdict needs a user who gives it."""
+
+    code = "NOBODY_RESOLVES"
+
+    def __init__(self) -> None:
+        super().__init__("What became of an operation is said by a user of this project: pass by=user.")
+
+
+class Code(StrEnum):
+    """What became of a verdict."""
+
+    ACCEPTED = "accepted"
+    NEEDS_SECOND = "needs_second"
+    KEPT = "kept"
+    NOT_PERMITTED = "not_permitted"
+    NO_REASON = "no_reason"
+    MOVED = "moved"
+    NOT_OFFERED = "not_offered"
+    SAME_PERSON = "same_person"
+
+
+SENTENCES: dict[Code, str] = {
+    Code.ACCEPTED: "Recorded; the workflow goes on from it.",
+    Code.NEEDS_SECOND: "Recorded; a second person must say the same before it counts.",
+    Code.KEPT: "Recorded; the operation stays in doubt, and the accountable user was told.",
+    Code.NOT_PERMITTED: "You may not say what became of an operation.",
+    Code.NO_REASON: "Say how you know: the evidence is part of the record.",
+    Code.MOVED: "The operation has moved since you looked at it; look again.",
+    Code.NOT_OFFERED: "That cannot be said of an operation in this status.",
+    Code.SAME_PERSON: "The second verdict must come from another person.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What became of a verdict, and why, for a person."""
+
+    code: Code
+    operation: str
+
+    @property
+    def sentence(self) -> str:
+        return SENTENCES[self.code]
+
+    def __bool__(self) -> bool:
+        return self.code in (Code.ACCEPTED, Code.NEEDS_SECOND, Code.KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    verdict: Verdict
+    user: Any
+    label: str
+    reason: str
+    external_id: str
+    evidence: str | None
+
+
+def seen_of(operation: Operation | Row) -> str:
+    """The state of an operation, as a form carries it: a verdict is about this state and no other."""
+    return f"{operation.status}:{operation.looks}"
+
+
+def offered(operation: Operation | Row) -> tuple[Verdict, ...]:
+    """What a person may say of it now: only about what nobody else is working on or will look at."""
+    found = OFFERED.get(operation.status, ())
+    if operation.status == OperationStatus.FAILED and operation.kind == OperationKind.EFFECT:
+        return ()
+    return found
+
+
+def resolve(
+    operation: Any,
+    *,
+    verdict: Verdict | str,
+    by: Any,
+    reason: str,
+    external_id: str = "",
+    evidence: Any = None,
+    seen: str | None = None,
+    using: str | None = None,
+) -> Resolved:
+    """Say what became of an operation that is in doubt, or what shall be done about one whose call failed.
+
+    Args:
+        verdict: one of `Verdict`. by: the user; rights are looked up anew. reason: how they know, in words.
+        external_id: the provider's own name for what happened. evidence: any JSON value; for an effect that happened it becomes the
+            activity's result. seen: `seen_of` what was shown; None does not look.
+    Raises:
+        UnknownOperation, NobodyResolves, ValueError (the verdict): the call makes no sense. PayloadError: something cannot be stored.
+    """
+    alias = identify.alias(using)
+    operation_id = str(getattr(operation, "pk", operation))
+    if getattr(by, "pk", None) is None:
+        raise NobodyResolves
+    payload.check_text(reason, "the reason")
+    payload.check_text(external_id, "the external id")
+    text = None if evidence is None else payload.encode(evidence, "the evidence", conf.MAX_RESULT_BYTES)
+    user = get_user_model()._default_manager.using(alias).filter(pk=by.pk).first()  # noqa: SLF001 - does not assume `objects`
+    given = _Given(Verdict(verdict), user, identify.label(by), reason.strip()[:MAX_REASON], external_id.strip()[:500], text)
+    with committing("resolve", alias):
+        first = store.get(operation_id, alias)
+        if first is None:
+            raise UnknownOperation(operation_id)
+        locks.workflows([first.workflow_id], alias)
+        row = store.get(operation_id, alias)
+        assert row is not None
+        code = _refusal(row, given, seen) or _accept(row, given, alias)
+    logger.info("operation %s: %s, %s", operation_id, given.verdict, code, extra={"operation": operation_id, "code": code})
+    return Resolved(code, operation_id)
+
+
+def _refusal(row: Row, given: _Given, seen: str | None) -> Code | None:
+    user = given.user
+    if user is None or not user.is_active or not user.has_perm(PERMISSION):
+        return Code.NOT_PERMITTED
+    if not given.reason:
+        return Code.NO_REASON
+    if seen is not None and seen != seen_of(row):
+        return Code.MOVED
+    if given.verdict not in offered(row):
+        return Code.NOT_OFFERED
+    return None
+
+
+def _accept(row: Row, given: _Given, using: str) -> Code:
+    if given.verdict is Verdict.CANNOT_TELL:
+        _keep(row, given, "unknown", using)
+        obligations.escalate(row.workflow_id, row.id, using)
+        return Code.KEPT
+    if given.verdict in (Verdict.RETRY, Verdict.GIVE_UP):
+        _keep(row, given, "did_not_happen", using)
+        return _go_on_with(row, given, using)
+    if (code := _second_person(row, given, using)) is not None:
+        if code is Code.NEEDS_SECOND:
+            _keep(row, given, given.verdict.value, using)
+        return code
+    happened = given.verdict is Verdict.HAPPENED
+    settling.settle(
+        row.id,
+        row.workflow_id,
+        status=OperationStatus.SUCCEEDED if happened else OperationStatus.PLANNED,
+        source="person",
+        evidence=given.evidence,
+        external_id=given.external_id,
+        reason=given.reason,
+        by=given.user.pk,
+        by_label=given.label,
+        due=not happened and row.kind != OperationKind.EFFECT,
+        using=using,
+    )
+    return Code.ACCEPTED
+
+
+def _go_on_with(row: Row, given: _Given, using: str) -> Code:
+    """A compensation or a release whose call failed for certain: once more, or never."""
+    if given.verdict is Verdict.RETRY:
+        looks.again(row.id, using)
+        obligations.resumed(row.workflow_id, using)
+        return Code.ACCEPTED
+    store.settle(row.id, status="abandoned", by=given.label, code=row.error_code, sources=["failed"], using=using)
+    obligations.resumed(row.workflow_id, using)
+    obligations.go_on(row.workflow_id, using, by_person=True)
+    return Code.ACCEPTED
+
+
+def _second_person(row: Row, given: _Given, using: str) -> Code | None:
+    """Where the effect wants two people: whether this is the first verdict, or the same one by the same person. None: it counts."""
+    asked = declared(row)
+    if not (isinstance(asked, Effect) and asked.second_person):
+        return None
+    said = Resolution.objects.using(using).filter(
+        operation_id=row.id, source="person", answer=given.verdict.value, at__gte=row.doubt_since, external_id=given.external_id
+    )
+    if not said.exists():
+        return Code.NEEDS_SECOND
+    return None if said.exclude(by=given.user.pk).exists() else Code.SAME_PERSON
+
+
+def _keep(row: Row, given: _Given, answer: str, using: str) -> None:
+    resolutions.add(
+        row.id,
+        source="person",
+        answer=answer,
+        counted=False,
+        evidence=given.evidence,
+        external_id=given.external_id,
+        reason=given.reason,
+        by=given.user.pk,
+        by_label=given.label,
+        using=using,
+    )

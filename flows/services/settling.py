@@ -1,0 +1,79 @@
+"""Settling an operation, by whoever knows: its own attempt, a probe, a person. And what follows for its workflow.
+
+Every answer is kept as a Resolution; the first that finds the operation unsettled counts. The workflow is locked first, then acted on in new
+statements, so two answers, or an answer and a cancel, happen one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flows.core.effects import OperationStatus
+from flows.services import obligations
+from flows.store import locks, resolutions
+from flows.store import operations as store
+from flows.store.sql import committing
+
+#: What an answer says, in the words of a Resolution.
+ANSWERS = {
+    OperationStatus.SUCCEEDED: "happened",
+    OperationStatus.FAILED: "did_not_happen",
+    OperationStatus.PLANNED: "did_not_happen",
+    OperationStatus.ABANDONED: "did_not_happen",
+}
+
+
+def settle(
+    operation: str,
+    workflow: UUID,
+    *,
+    status: OperationStatus,
+    source: str,
+    evidence: str | None = None,
+    external_id: str = "",
+    code: str | None = None,
+    reason: str = "",
+    by: Any = None,
+    by_label: str = "",
+    looks: int | None = None,
+    attempt: int | None = None,
+    due: bool = False,
+    using: str,
+) -> bool:
+    """Record what became of an operation, and let its workflow go on if it waited for that; False: it had been settled (or is asked anew).
+
+    Args:
+        evidence: encoded JSON. source: "attempt", "probe" or "person". looks, attempt: fences, see `flows.store.operations.settle`.
+    """
+    with committing("settle", using):
+        locks.workflows([workflow], using)
+        counted = store.settle(
+            operation,
+            status=status,
+            by=by_label or source,
+            evidence=evidence,
+            external_id=external_id,
+            code=code,
+            looks=looks,
+            attempt=attempt,
+            due=due,
+            using=using,
+        )
+        resolutions.add(
+            operation,
+            source=source,
+            answer=ANSWERS[status],
+            evidence=evidence,
+            external_id=external_id,
+            reason=reason,
+            by=by,
+            by_label=by_label,
+            counted=counted,
+            using=using,
+        )
+        if counted and source == "person":
+            obligations.resumed(workflow, using)
+        if counted:
+            obligations.go_on(workflow, using, by_person=source == "person")
+    return counted

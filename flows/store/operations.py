@@ -1,0 +1,275 @@
+"""The operation ledger: in flight before the call, settled by whoever knows first.
+
+    fly      none, planned, failed → in_flight     under the workflow's owner; no row: no call. The statement updates the workflow's row first
+    settle   in_flight, uncertain → succeeded, failed, planned, abandoned     the truth about the world: it needs no ownership
+    doubt    in_flight → uncertain, due            the attempt (or the look) is over, and nobody knows
+What a servicing turn does with operations that are due: `flows/store/looks.py`. Except for `fly`, the workflow must be locked: whoever writes
+an effect's status, or what it pays, holds its workflow's row, so `owed` is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from flows.store.sql import loads, run
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """What an attempt declares before it calls. The first block is the guard."""
+
+    workflow: UUID
+    version: int
+    epoch: int
+    intent_version: int
+    worker: UUID
+    seq: int
+
+    id: str
+    node: str
+    name: str
+    attempt: int
+    request: str | None
+    digest: str
+    compensable: bool
+
+
+#: An operation that is there already and cannot fly leaves the workflow's row alone; if it came only now, it is half a move.
+FLY = """
+WITH held AS (
+    UPDATE outlast_workflow w SET owed = w.owed + 1
+    WHERE w.id = %(workflow)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
+      AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
+      AND w.active_seq = %(seq)s::int
+      AND NOT EXISTS (SELECT FROM outlast_operation x WHERE x.id = %(id)s
+                      AND NOT (x.status IN ('planned', 'failed') AND x.request_digest = %(digest)s))
+    RETURNING w.id, w.epoch, w.intent_version
+), flown AS (
+    INSERT INTO outlast_operation AS o (
+        id, workflow_id, activity_seq, node, name, kind, status, request, request_digest, attempt, epoch, intent_version, compensable,
+        external_id, flown_at, settled_by, looks, tries)
+    SELECT %(id)s, h.id, %(seq)s::int, %(node)s, %(name)s, 'effect', 'in_flight', %(request)s::jsonb, %(digest)s, %(attempt)s::int, h.epoch,
+        h.intent_version, %(compensable)s::bool, '', flows_now(), '', 0, 0
+    FROM held h
+    ON CONFLICT (id) DO UPDATE
+    SET status = 'in_flight', attempt = EXCLUDED.attempt, epoch = EXCLUDED.epoch, intent_version = EXCLUDED.intent_version,
+        flown_at = EXCLUDED.flown_at, error_code = NULL, settled_at = NULL, settled_by = '', doubt_since = NULL, due_at = NULL, tries = 0
+    WHERE o.status IN ('planned', 'failed') AND o.request_digest = EXCLUDED.request_digest
+    RETURNING o.id
+)
+SELECT h.id FROM held h LEFT JOIN flown f ON true WHERE f.id IS NOT NULL OR outlast_half_move('operation')
+"""
+
+_FLIGHT = tuple(field.name for field in fields(Flight))
+
+
+def fly(flight: Flight, using: str) -> bool:
+    """Put the operation in flight. True: call now. False: the workflow is owned no longer, or the operation stands in the way (read it)."""
+    return bool(run("fly", FLY, {name: getattr(flight, name) for name in _FLIGHT}, using))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An operation as it is recorded, and where its workflow is."""
+
+    id: str
+    workflow_id: UUID
+    activity_seq: int
+    node: str
+    name: str
+    kind: str
+    of_id: str | None
+    commitment_id: int | None
+    status: str
+    request: Any
+    digest: str
+    external_id: str
+    evidence: Any
+    error_code: str | None
+    attempt: int
+    epoch: int
+    intent_version: int
+    compensable: bool
+    looks: int
+    tries: int
+    doubt_since: datetime | None
+    due_at: datetime | None
+    flow_name: str
+    flow_version: int
+    key: str | None
+
+
+READ = """
+SELECT o.id, o.workflow_id, o.activity_seq, o.node, o.name, o.kind, o.of_id, o.commitment_id, o.status, o.request, o.request_digest,
+    o.external_id, o.evidence, o.error_code, o.attempt, o.epoch, o.intent_version, o.compensable, o.looks, o.tries, o.doubt_since, o.due_at,
+    w.flow_name, w.flow_version, w.key
+FROM outlast_operation o JOIN outlast_workflow w ON w.id = o.workflow_id
+"""
+BY_ID = READ + "WHERE o.id = %(id)s"
+OF_WORKFLOW = READ + "WHERE o.workflow_id = %(workflow)s::uuid ORDER BY o.flown_at NULLS LAST, o.id"
+
+
+def get(operation: str, using: str) -> Row | None:
+    """The operation of that id."""
+    rows = run("operation", BY_ID, {"id": operation}, using)
+    return _row(rows[0]) if rows else None
+
+
+def of_workflow(workflow: UUID, using: str) -> list[Row]:
+    """All operations of a workflow, in the order in which they were begun."""
+    return [_row(row) for row in run("operations of workflow", OF_WORKFLOW, {"workflow": workflow}, using)]
+
+
+def _row(row: Sequence[Any]) -> Row:
+    values = list(row)
+    values[9], values[12] = loads(row[9]), loads(row[12])
+    return Row(*values)
+
+
+SETTLE = """
+WITH old AS (
+    SELECT id, kind, status FROM outlast_operation
+    WHERE id = %(id)s AND status = ANY (%(from)s::text[])
+      AND (%(looks)s::int IS NULL OR looks = %(looks)s::int) AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s::int) FOR UPDATE
+), settled AS (
+    UPDATE outlast_operation o
+    SET status = %(status)s, evidence = coalesce(%(evidence)s::jsonb, o.evidence),
+        external_id = coalesce(nullif(%(external_id)s, ''), o.external_id), error_code = %(code)s, settled_at = flows_now(),
+        settled_by = %(by)s, due_at = CASE WHEN %(due)s::bool THEN flows_now() END,
+        worker_id = NULL, worker_pid = NULL, timeout_at = NULL, looks = o.looks + 1, tries = 0
+    FROM old WHERE o.id = old.id
+    RETURNING o.id, o.workflow_id, o.of_id, o.commitment_id, o.external_id,
+        CASE o.kind WHEN 'effect' THEN (old.status IN ('in_flight', 'uncertain'))::int
+                    WHEN 'compensation' THEN (o.status IN ('succeeded', 'abandoned'))::int ELSE 0 END AS pays
+), released AS (
+    UPDATE outlast_commitment c SET status = 'released', closed_at = flows_now(), closed_by = %(by)s
+    FROM settled s WHERE c.id = s.commitment_id AND c.status = 'releasing' AND %(status)s = 'succeeded'
+    RETURNING c.may_defer
+), begun AS (
+    UPDATE outlast_commitment c SET status = 'active', reference = coalesce(nullif(c.reference, ''), s.external_id)
+    FROM settled s WHERE c.operation_id = s.id AND c.workflow_id = s.workflow_id AND c.status = 'planned' AND %(status)s = 'succeeded'
+), paid AS (
+    UPDATE outlast_workflow w SET owed = w.owed - s.pays - (SELECT count(*)::int FROM released r WHERE NOT r.may_defer)
+    FROM settled s WHERE w.id = s.workflow_id
+), mitigated AS (
+    UPDATE outlast_operation o SET status = 'compensated' FROM settled s
+    WHERE o.id = s.of_id AND o.status = 'succeeded' AND %(status)s = 'succeeded'
+)
+SELECT workflow_id FROM settled
+"""
+
+UNSETTLED = ("in_flight", "uncertain")
+
+
+def settle(
+    operation: str,
+    *,
+    status: str,
+    by: str,
+    evidence: str | None = None,
+    external_id: str = "",
+    code: str | None = None,
+    looks: int | None = None,
+    attempt: int | None = None,
+    due: bool = False,
+    sources: Sequence[str] = UNSETTLED,
+    using: str,
+) -> bool:
+    """End the doubt about an operation of a locked workflow; False: somebody else has, or (with `looks`, `attempt`) it is under way anew.
+
+    `due`: a servicing turn looks at it again.
+    """
+    params = {
+        "id": operation,
+        "status": status,
+        "by": by,
+        "evidence": evidence,
+        "external_id": external_id,
+        "code": code,
+        "looks": looks,
+        "attempt": attempt,
+        "due": due,
+        "from": list(sources),
+    }
+    return bool(run("settle", SETTLE, params, using))
+
+
+DOUBT = """
+UPDATE outlast_operation o
+SET status = 'uncertain', doubt_since = flows_now(), error_code = %(code)s, tries = 0, worker_id = NULL, worker_pid = NULL, timeout_at = NULL,
+    due_at = flows_now() + coalesce((
+        SELECT g.grace FROM unnest(%(ids)s::text[], %(graces)s::interval[]) AS g(id, grace) WHERE g.id = o.id), interval '0')
+WHERE o.workflow_id = %(workflow)s::uuid AND o.status = 'in_flight' AND o.kind = 'effect'
+RETURNING o.id
+"""
+
+
+def doubt(workflow: UUID, code: str, graces: dict[str, timedelta], using: str) -> list[str]:
+    """Make the effects that are in flight of a locked workflow uncertain and due (after their grace); their ids."""
+    params = {"workflow": workflow, "code": code, "ids": list(graces), "graces": list(graces.values())}
+    return [row[0] for row in run("doubt", DOUBT, params, using)]
+
+
+IN_FLIGHT = "SELECT id, node, name FROM outlast_operation WHERE workflow_id = %(workflow)s::uuid AND status = 'in_flight' AND kind = 'effect'"
+
+
+def in_flight(workflow: UUID, using: str) -> list[tuple[str, str, str]]:
+    """Effects of a workflow that were begun and are not settled, as (id, node, name)."""
+    return [(row[0], row[1], row[2]) for row in run("in flight", IN_FLIGHT, {"workflow": workflow}, using)]
+
+
+PLAN = """
+WITH planned AS (
+    INSERT INTO outlast_operation (
+        id, workflow_id, activity_seq, node, name, kind, of_id, commitment_id, status, request_digest, attempt, epoch, intent_version,
+        compensable, external_id, settled_by, looks, tries, due_at)
+    SELECT %(id)s, w.id, %(seq)s::int, %(node)s, %(name)s, %(kind)s, %(of)s, %(commitment)s::bigint, 'planned', '', 0, w.epoch, w.intent_version,
+        false, '', '', 0, 0, flows_now()
+    FROM outlast_workflow w WHERE w.id = %(workflow)s::uuid
+    ON CONFLICT (id) DO NOTHING RETURNING workflow_id, kind
+), owing AS (
+    UPDATE outlast_workflow w SET owed = w.owed + 1 FROM planned p WHERE w.id = p.workflow_id AND p.kind = 'compensation'
+)
+SELECT workflow_id FROM planned
+"""
+
+
+def plan(
+    operation: str,
+    *,
+    workflow: UUID,
+    seq: int,
+    node: str,
+    name: str,
+    kind: str,
+    of: str | None,
+    commitment: int | None,
+    using: str,
+) -> bool:
+    """Write down a compensation or a release of a locked workflow; it is due at once. False: it is there already."""
+    params = {
+        "id": operation,
+        "workflow": workflow,
+        "seq": seq,
+        "node": node,
+        "name": name,
+        "kind": kind,
+        "of": of,
+        "commitment": commitment,
+    }
+    return bool(run("plan operation", PLAN, params, using))
+
+
+ABANDON_PLANNED = """
+UPDATE outlast_operation SET status = 'abandoned', settled_at = flows_now(), settled_by = 'end'
+WHERE workflow_id = %(workflow)s::uuid AND kind = 'effect' AND status = 'planned'
+"""
+
+
+def abandon_planned(workflow: UUID, using: str) -> None:
+    """Effects that did not happen, of a workflow that ends: nobody will ask for them again."""
+    run("abandon planned", ABANDON_PLANNED, {"workflow": workflow}, using)
