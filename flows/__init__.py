@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from flows.core.commitments import Commits
 from flows.core.definition import Flow as _Flow
 from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
 from flows.core.nodes import (
@@ -146,6 +147,7 @@ __all__ = [
     "Branch",
     "Candidate",
     "Checkpoint",
+    "Commits",
     "Deadline",
     "Decision",
     "DidNotHappen",

@@ -25,7 +25,8 @@ from flows.core import definition as declared
 from flows.core import lint
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError
-from flows.core.lint import options
+from flows.core.lint import effects, options
+from flows.core.nodes import Activity
 
 TAG = "outlast"
 
@@ -121,7 +122,8 @@ def declared_flows(app_configs: Iterable[AppConfig] | None = None) -> list[type[
 def _not_importable(flow: type[Flow]) -> Iterator[lint.Problem]:
     """Dotted paths of work that lead nowhere."""
     for name, node in flow.definition.nodes.items():
-        for option, function in node.functions():
+        further = effects.author_functions(node) if isinstance(node, Activity) else ()
+        for option, function in (*node.functions(), *further):
             if not isinstance(function, str) or not options.PATH.fullmatch(function):
                 continue
             try:

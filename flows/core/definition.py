@@ -63,6 +63,11 @@ class Definition:
         """Whether some effect of this flow can be compensated."""
         return any(effect.compensate is not None for node in self.nodes.values() for effect in node.all_effects())
 
+    @cached_property
+    def defers(self) -> bool:
+        """Whether some commitment of this flow may outlive it."""
+        return any(one.deferrable for node in self.nodes.values() for one in node.commitments)
+
     def node(self, name: str) -> Node:
         """The node of that name; KeyError if there is none (the caller asks for a migration)."""
         return self.nodes[name]

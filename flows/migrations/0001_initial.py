@@ -37,7 +37,7 @@ BEGIN
         WHEN 'operation kind' THEN RETURN value = ANY ('{effect,compensation,release}'::text[]);
         WHEN 'commitment' THEN RETURN value = ANY ('{
             planned,active,breached,releasing,fulfilled,released,void,deferred,transferred}'::text[]);
-        WHEN 'resolution' THEN RETURN value = ANY ('{happened,did_not_happen,unknown}'::text[]);
+        WHEN 'resolution' THEN RETURN value = ANY ('{happened,did_not_happen,unknown,retry,give_up}'::text[]);
         WHEN 'resolution source' THEN RETURN value = ANY ('{attempt,probe,person}'::text[]);
         WHEN 'timer kind' THEN RETURN value = ANY ('{sleep,retry,wait_deadline,workflow_deadline,commitment_deadline}'::text[]);
     END CASE;

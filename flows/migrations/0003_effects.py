@@ -103,6 +103,7 @@ class Migration(migrations.Migration):
                 ("may_defer", models.BooleanField(verbose_name="may be deferred")),
                 ("deadline_at", models.DateTimeField(null=True, verbose_name="deadline")),
                 ("breached_at", models.DateTimeField(null=True, verbose_name="breached")),
+                ("told_at", models.DateTimeField(null=True)),
                 ("holder", models.TextField(blank=True, verbose_name="held by")),
                 ("reason", models.TextField(blank=True, verbose_name="reason")),
                 ("opened_at", models.DateTimeField(verbose_name="since")),
@@ -142,6 +143,7 @@ class Migration(migrations.Migration):
                 ("epoch", models.IntegerField()),
                 ("intent_version", models.IntegerField()),
                 ("compensable", models.BooleanField(default=False)),
+                ("two_people", models.BooleanField(default=False)),
                 ("external_id", models.TextField(blank=True, verbose_name="the provider's id")),
                 ("evidence", models.JSONField(null=True, verbose_name="evidence")),
                 ("error_code", models.TextField(null=True)),
@@ -274,9 +276,7 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="operation",
             index=models.Index(
-                condition=models.Q(
-                    ("due_at__isnull", True), ("kind__in", ["compensation", "release"]), ("status", "failed")
-                ),
+                condition=models.Q(("due_at__isnull", True), ("kind__in", ["compensation", "release"]), ("status", "failed")),
                 fields=["flown_at"],
                 name="outlast_operation_stuck",
             ),
@@ -306,6 +306,18 @@ class Migration(migrations.Migration):
                 fields=["kind", "opened_at"],
                 name="outlast_commitment_live",
             ),
+        ),
+        migrations.AddIndex(
+            model_name="commitment",
+            index=models.Index(
+                condition=models.Q(("status", "breached"), ("told_at__isnull", True)),
+                fields=["breached_at"],
+                name="outlast_commitment_untold",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="commitment",
+            index=models.Index(fields=["workflow"], name="outlast_commitment_of"),
         ),
         migrations.AddConstraint(
             model_name="commitment",

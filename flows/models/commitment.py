@@ -42,6 +42,7 @@ class Commitment(models.Model):
     may_defer = models.BooleanField(_("may be deferred"))
     deadline_at = models.DateTimeField(_("deadline"), null=True)
     breached_at = models.DateTimeField(_("breached"), null=True)
+    told_at = models.DateTimeField(null=True)
     holder = models.TextField(_("held by"), blank=True)
     reason = models.TextField(_("reason"), blank=True)
     opened_at = models.DateTimeField(_("since"))
@@ -60,6 +61,10 @@ class Commitment(models.Model):
         ]
         indexes = [
             models.Index(fields=["kind", "opened_at"], name="outlast_commitment_live", condition=Q(status__in=LIVE)),
+            models.Index(
+                fields=["breached_at"], name="outlast_commitment_untold", condition=Q(status="breached", told_at__isnull=True)
+            ),
+            models.Index(fields=["workflow"], name="outlast_commitment_of"),
         ]
 
     def __str__(self) -> str:

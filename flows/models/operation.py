@@ -44,6 +44,7 @@ class Operation(models.Model):
     epoch = models.IntegerField()
     intent_version = models.IntegerField()
     compensable = models.BooleanField(default=False)
+    two_people = models.BooleanField(default=False)
     external_id = models.TextField(_("the provider's id"), blank=True)
     evidence = models.JSONField(_("evidence"), null=True)
     error_code = models.TextField(null=True)

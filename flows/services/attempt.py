@@ -20,6 +20,7 @@ from django.db import connections
 from flows import registry
 from flows.conf import conf
 from flows.core import payload
+from flows.core.effects import Effect
 from flows.core.errors import ActivityError, Failure, LostOwnership, StateConflict, classify
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity, Decision
@@ -176,7 +177,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         with limits.limit(_timeout(owned)):
             if taken_over:
                 _validate_checkpoint(owned, attempt, node)
-            whole = begun.begin("", _request(node, owned)) if node.effect is not None else None
+            whole = begun.begin("", _request(node.own_effect, owned)) if node.own_effect is not None else None
             answer = _call(function, attempt) if whole is None or not whole.done else whole.evidence
         returned = True
         if transaction_of(connection) != before:
@@ -202,11 +203,10 @@ def _call(function: Callable[[Attempt], Any], attempt: Attempt) -> Any:
     return asyncio.run(answer) if inspect.iscoroutine(answer) else answer
 
 
-def _request(node: Activity, owned: Owned) -> Any:
+def _request(effect: Effect, owned: Owned) -> Any:
     """What the node's effect will ask for: as its author says, or the candidate that people approved."""
-    assert node.effect is not None
-    if node.effect.request is not None:
-        return node.effect.request(owned.state)
+    if effect.request is not None:
+        return effect.request(owned.state)
     approved = _approved(owned)
     return {"approved": approved["digest"]} if approved else None
 

@@ -14,8 +14,9 @@ from django.db.models.functions import Now
 
 from flows import registry
 from flows.core import fold, payload
+from flows.core.effects import OperationKind, OperationStatus
 from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Status, WaitStatus
-from flows.models import Activity, Attempt, Transition, Wait, Worker, Workflow
+from flows.models import Activity, Attempt, Commitment, Operation, Transition, Wait, Worker, Workflow
 from flows.models.worker import WorkerStatus
 from flows.services import identify
 from flows.services.identify import get
@@ -191,6 +192,12 @@ def _wait_view(wait: Wait) -> WaitView:
 def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
     if row.status in TERMINAL:
         return "none: the workflow has ended"
+    if row.owed:
+        asked = _asked_of_people(row, using)
+        if asked:
+            return asked
+        if row.target or row.status == Status.RECONCILING:
+            return "none: what it owes is serviced on the cleanup queue"
     if row.status == Status.PAUSED:
         return "a person resumes it (flows.resume) or cancels it"
     if row.outcome in SUSPENDED:
@@ -202,6 +209,24 @@ def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
         where = f"queue {row.queue}" + (f" with placement {row.placement}" if row.placement else "")
         return f"a worker: no live one offers {row.flow_name}@{row.flow_version} on {where}; start one, or restart those with older code"
     return "none: it goes on by itself"
+
+
+def _asked_of_people(row: Workflow, using: str) -> str:
+    """What only a person can settle of what it owes; empty if there is nothing."""
+    mine = Operation.objects.using(using).filter(workflow_id=row.pk, due_at__isnull=True, worker_id__isnull=True)
+    doubts = list(mine.filter(status=OperationStatus.UNCERTAIN).values_list("pk", flat=True))
+    if doubts:
+        return f"a person says whether {', '.join(doubts)} happened (flows resolve)"
+    failed = mine.filter(status=OperationStatus.FAILED).exclude(kind=OperationKind.EFFECT)
+    if names := list(failed.values_list("pk", flat=True)):
+        return f"a person lets {', '.join(names)} be tried again, or gives it up (flows resolve)"
+    held = Commitment.objects.using(using).filter(
+        workflow_id=row.pk, status__in=("active", "breached"), releasable=False, may_defer=False
+    )
+    if row.target and held.exists():
+        listed = ", ".join(held.values_list("name", flat=True))
+        return f"a person says what becomes of {listed}: fulfil, transfer or defer it (flows.commitments)"
+    return ""
 
 
 def _is_offered(row: Workflow, using: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from flows.conf import conf
@@ -20,11 +20,13 @@ from flows.core.effects import Effect, OperationStatus, after_error
 from flows.core.errors import AmbiguousOutcome, CompetenceFailure, DefinitionError, LostOwnership, classify
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity
-from flows.services import settling
-from flows.services.arrows import Settlement
+from flows.services import commitments, settling
+from flows.services.arrows import Ending, Settlement
 from flows.services.operation import headers
 from flows.services.owned import Owned
+from flows.store import commitments as ledger
 from flows.store import operations as store
+from flows.store.sql import committing
 
 T = TypeVar("T")
 
@@ -92,12 +94,26 @@ class Effects:
             request=text,
             digest="" if request is None else canonical.digest(request, producer),
             compensable=effect.compensation is not None,
+            two_people=effect.second_person,
         )
-        if store.fly(flight, owned.using):
-            row.owed += 1
+        if self._fly(flight, name):
             self.open.add(call.id)
             return call
         return self._known(call, flight)
+
+    def _fly(self, flight: store.Flight, name: str) -> bool:
+        """In flight, and with it what the call is going to begin: one commit."""
+        owned, node = self._owned, _node(self._owned)
+        owes = commitments.planned(node) if node is not None and not name else []
+        with committing("fly", owned.using) if owes else nullcontext():
+            if not store.fly(flight, owned.using):
+                return False
+            owned.row.owed += 1
+            if owes:
+                assert owned.state.activity is not None
+                visit = owned.state.activity.visit
+                owned.row.owed = ledger.plan(flight.id, flight.workflow, flight.seq, flight.node, visit, owes, owned.using)
+        return True
 
     def _known(self, call: Call, flight: store.Flight) -> Call:
         """It could not be put in flight: it has happened, or it stands in the way, or the workflow is somebody else's."""
@@ -169,10 +185,8 @@ class Effects:
         return activity.number if activity else 0
 
     def _declared(self, name: str) -> Effect:
-        definition, node = self._owned.definition, None
-        if definition is not None:
-            node = definition.nodes.get(self._owned.state.node)
-        effect = node.effect_named(name) if isinstance(node, Activity) else None
+        node = _node(self._owned)
+        effect = node.effect_named(name) if node is not None else None
         if effect is None:
             raise DefinitionError(
                 f"{self._owned.label} declares no effect {name!r}. Add effects={{{name!r}: Effect(reconcile=…)}} to the node."
@@ -201,9 +215,9 @@ def record(settlement: Settlement, owned: Owned) -> bool:
     )
 
 
-def record_own(settlement: Settlement, using: str) -> bool:
+def record_own(settlement: Settlement, owned: Owned) -> None:
     """The same in the transaction of the arrow that ends the attempt, whose workflow is locked; nothing else follows from it."""
-    return store.settle(
+    counted = store.settle(
         settlement.operation,
         status=settlement.status,
         by="attempt",
@@ -211,5 +225,31 @@ def record_own(settlement: Settlement, using: str) -> bool:
         external_id=settlement.external_id,
         code=settlement.code,
         attempt=settlement.attempt if settlement.status is OperationStatus.FAILED else None,
-        using=using,
+        using=owned.using,
     )
+    if not counted:
+        return
+    owned.row.owed -= 1
+    node = _node(owned)
+    if settlement.status is OperationStatus.SUCCEEDED and node is not None and node.commits:
+        result = None if settlement.evidence is None else payload.decode(json.loads(settlement.evidence))
+        commitments.begin(settlement.operation, owned.row.id, node, result, owned.using)
+
+
+def fulfils(owned: Owned, ending: Ending | None) -> bool:
+    """Whether the attempt has ended well, of a node whose good result ends a commitment."""
+    node = _node(owned)
+    return node is not None and bool(node.fulfils) and ending is not None and ending.result is not None
+
+
+def fulfil(owned: Owned) -> None:
+    """End that commitment, in the transaction of the arrow, whose workflow is locked."""
+    node = _node(owned)
+    assert node is not None
+    ended = ledger.end(owned.row.id, status="fulfilled", by=owned.label, name=node.fulfils, using=owned.using)
+    owned.row.owed -= sum(counts for _, counts in ended)
+
+
+def _node(owned: Owned) -> Activity | None:
+    node = owned.definition.nodes.get(owned.state.node) if owned.definition is not None else None
+    return node if isinstance(node, Activity) else None

@@ -40,6 +40,8 @@ CODES = {Status.CANCELLED: "CANCELLED", Status.SUPERSEDED: "INTENT_SUPERSEDED"}
 #: A workflow on the way to one of these may be sent to a later one, never back.
 BAD_ENDS = (Status.FAILED, Status.CANCELLED, Status.SUPERSEDED)
 ESCALATED = "ESCALATED"
+#: The workflow holds something that has no release; a person says that it is fulfilled, transferred or deferred.
+COMMITMENT_OPEN = "COMMITMENT_OPEN"
 #: A mitigation of an operation is still to come, or under way, or nobody but a person can say what became of it.
 PENDING = frozenset(
     {OperationStatus.PLANNED, OperationStatus.IN_FLIGHT, OperationStatus.UNCERTAIN, OperationStatus.FAILED},
@@ -127,6 +129,8 @@ def _towards(workflow: UUID, target: Status, using: str) -> None:
     _release(workflow, using)
     if store.standing(workflow, using).owed == 0:
         _close(workflow, target, known, using)
+    elif commitments.is_stuck(workflow, using):
+        ask_person(workflow, COMMITMENT_OPEN, "", using)
 
 
 def _next_to_compensate(known: list[Row]) -> Row | None:

@@ -13,6 +13,7 @@ from flows import registry
 from flows.core import payload
 from flows.core.effects import Askable, OperationKind
 from flows.core.nodes.activity import Activity
+from flows.models import Commitment
 from flows.services.owned import history_of
 from flows.store import operations as store
 from flows.store.load import load
@@ -37,7 +38,8 @@ class Operation:
     Attributes:
         id: of this call; hand it to the provider as the idempotency key. kind: "effect", "compensation" or "release".
         request, evidence, external_id: what was recorded of it. tries: how often it was asked about (or called) until now.
-        of: for a compensation, the effect that it mitigates.
+        of: for a compensation, the effect that it mitigates; for a release, the effect that began the commitment.
+        reference, terms: for a release, those of the commitment.
         flow, key, workflow_id, node, name, intent_version, epoch: whose it is.
     """
 
@@ -56,7 +58,8 @@ class Operation:
     intent_version: int
     epoch: int
     of: Operation | None = None
-    commitment: Any = None
+    reference: str = ""
+    terms: Any = None
     _using: str = field(default="default", repr=False)
 
     @property
@@ -86,7 +89,9 @@ INPUT = "SELECT id, input FROM outlast_workflow WHERE id = %(id)s::uuid"
 
 def view(row: Row, using: str) -> Operation:
     """The recorded operation as author code gets it."""
-    of = store.get(row.of_id, using) if row.of_id else None
+    held = Commitment.objects.using(using).filter(pk=row.commitment_id).first() if row.commitment_id else None
+    of_id = row.of_id or (held.operation_id if held is not None else None)
+    of = store.get(of_id, using) if of_id else None
     return Operation(
         id=row.id,
         kind=row.kind,
@@ -103,6 +108,8 @@ def view(row: Row, using: str) -> Operation:
         intent_version=row.intent_version,
         epoch=row.epoch,
         of=view(of, using) if of is not None else None,
+        reference=held.reference if held is not None else "",
+        terms=payload.decode(held.terms) if held is not None else None,
         _using=using,
     )
 
@@ -113,6 +120,8 @@ def declared(row: Row) -> Askable | None:
     node = definition.nodes.get(row.node) if definition is not None else None
     if not isinstance(node, Activity):
         return None
+    if row.kind == OperationKind.RELEASE:
+        return next((one.servicing for one in node.commitments if one.name == row.name), None)
     if row.kind == OperationKind.COMPENSATION:
         effect = node.effect_named(row.name)
         return effect.compensation if effect is not None else None

@@ -93,14 +93,18 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
 
 
 def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
-    """The move, and with it what the attempt knows of its own effect: one commit."""
-    if ending is None or not ending.settled:
+    """The move, and with it what the attempt knows of its own effect and of what it has fulfilled: one commit."""
+    fulfils = effects.fulfils(owned, ending)
+    if ending is None or not (ending.settled or fulfils):
         return _commit(owned, trigger, decided, keeping, ending)
     row, owed = owned.row, owned.row.owed
     with committing("effect", owned.using):
         if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
             return None
-        row.owed -= sum(effects.record_own(settlement, owned.using) for settlement in ending.settled)
+        for settlement in ending.settled:
+            effects.record_own(settlement, owned)
+        if fulfils:
+            effects.fulfil(owned)
         progress = _commit(owned, trigger, decided, keeping, ending)
         if progress is None:
             row.owed = owed
@@ -151,8 +155,9 @@ def _is_plain(ending: Ending | None, owned: Owned, trigger: Trigger, decided: De
 
 def _is_plain_end(owned: Owned, trigger: Trigger, decided: Decided, move: moves.Finish, ending: Ending | None) -> bool:
     """A complete workflow that owes nothing: no deadline timer, no wait, no pause asked."""
-    timed = owned.definition is None or owned.definition.deadline is not None
-    plain = move.status is Status.COMPLETE and not timed and not owned.pause
+    definition = owned.definition
+    bound = definition is None or definition.deadline is not None or definition.defers
+    plain = move.status is Status.COMPLETE and not bound and not owned.pause and not owned.row.owed
     return plain and _is_plain(ending, owned, trigger, decided)
 
 
@@ -164,10 +169,10 @@ def _complete(owned: Owned, move: moves.Finish, ending: Ending | None) -> Progre
 
 def _owes(owned: Owned, move: moves.Finish) -> bool:
     """Whether something is to be serviced before this end: what is owed, and before a bad end what can be undone."""
-    if owned.row.owed:
-        return True
-    undoes = owned.definition is not None and owned.definition.compensates
-    return move.status is not Status.COMPLETE and undoes and bool(obligations.obliged([owned.row.id], owned.using))
+    if owned.row.owed or owned.definition is None:
+        return bool(owned.row.owed)
+    asks = owned.definition.defers or (move.status is not Status.COMPLETE and owned.definition.compensates)
+    return asks and bool(obligations.obliged([owned.row.id], owned.using))
 
 
 def _towards_end(owned: Owned, arrow: store.Move) -> Progress | None:

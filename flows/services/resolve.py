@@ -9,6 +9,7 @@ Two people are needed where the effect declares it: the first verdict is kept an
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,12 +19,11 @@ from django.contrib.auth import get_user_model
 
 from flows.conf import conf
 from flows.core import payload
-from flows.core.effects import Effect, OperationKind, OperationStatus
+from flows.core.effects import OperationKind, OperationStatus
 from flows.core.errors import UsageError
 from flows.models import Operation, Resolution
 from flows.services import identify, obligations, settling
-from flows.services.operation import declared
-from flows.store import locks, looks, resolutions
+from flows.store import commitments, locks, looks, resolutions
 from flows.store import operations as store
 from flows.store.operations import Row
 from flows.store.sql import committing
@@ -192,14 +192,13 @@ def _accept(row: Row, given: _Given, using: str) -> Code:
         obligations.escalate(row.workflow_id, row.id, using)
         return Code.KEPT
     if given.verdict in (Verdict.RETRY, Verdict.GIVE_UP):
-        _keep(row, given, "did_not_happen", using)
         return _go_on_with(row, given, using)
     if (code := _second_person(row, given, using)) is not None:
         if code is Code.NEEDS_SECOND:
             _keep(row, given, given.verdict.value, using)
         return code
     happened = given.verdict is Verdict.HAPPENED
-    settling.settle(
+    counted = settling.settle(
         row.id,
         row.workflow_id,
         status=OperationStatus.SUCCEEDED if happened else OperationStatus.PLANNED,
@@ -212,29 +211,52 @@ def _accept(row: Row, given: _Given, using: str) -> Code:
         due=not happened and row.kind != OperationKind.EFFECT,
         using=using,
     )
-    return Code.ACCEPTED
+    return Code.ACCEPTED if counted else Code.MOVED
 
 
 def _go_on_with(row: Row, given: _Given, using: str) -> Code:
-    """A compensation or a release whose call failed for certain: once more, or never."""
+    """A compensation or a release whose call failed for certain: once more, or never. A worker may have taken it just now."""
     if given.verdict is Verdict.RETRY:
-        looks.again(row.id, using)
-        obligations.resumed(row.workflow_id, using)
-        return Code.ACCEPTED
-    store.settle(row.id, status="abandoned", by=given.label, code=row.error_code, sources=["failed"], using=using)
+        moved = looks.again(row.id, using)
+    elif row.commitment_id is not None:  # who gives its release up is whose business it is from now on
+        moved = bool(
+            commitments.end(
+                row.workflow_id,
+                status="transferred",
+                by=given.label,
+                commitment=row.commitment_id,
+                holder=given.label,
+                reason=given.reason,
+                using=using,
+            )
+        )
+    else:
+        moved = store.settle(
+            row.id, status="abandoned", by=given.label, code=row.error_code, looks=row.looks, sources=["failed"], using=using
+        )
+    if not moved:
+        return Code.MOVED
+    _keep(row, given, given.verdict.value, using)
     obligations.resumed(row.workflow_id, using)
-    obligations.go_on(row.workflow_id, using, by_person=True)
+    if given.verdict is Verdict.GIVE_UP:
+        obligations.go_on(row.workflow_id, using, by_person=True)
     return Code.ACCEPTED
 
 
 def _second_person(row: Row, given: _Given, using: str) -> Code | None:
-    """Where the effect wants two people: whether this is the first verdict, or the same one by the same person. None: it counts."""
-    asked = declared(row)
-    if not (isinstance(asked, Effect) and asked.second_person):
+    """Where the effect wants two people: whether this is the first verdict, or the same one by the same person. None: it counts.
+
+    The same is said by who says the same of everything that is taken over: answer, external id and evidence.
+    """
+    if not row.two_people:
         return None
     said = Resolution.objects.using(using).filter(
         operation_id=row.id, source="person", answer=given.verdict.value, at__gte=row.doubt_since, external_id=given.external_id
     )
+    if given.evidence is None:
+        said = said.filter(evidence__isnull=True)
+    else:
+        said = said.filter(evidence=json.loads(given.evidence))
     if not said.exists():
         return Code.NEEDS_SECOND
     return None if said.exclude(by=given.user.pk).exists() else Code.SAME_PERSON

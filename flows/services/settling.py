@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from flows.core.effects import OperationStatus
-from flows.services import obligations
+from flows import registry
+from flows.core import payload
+from flows.core.effects import OperationKind, OperationStatus
+from flows.core.nodes.activity import Activity
+from flows.services import commitments, obligations
 from flows.store import locks, resolutions
 from flows.store import operations as store
 from flows.store.sql import committing
@@ -22,6 +25,15 @@ ANSWERS = {
     OperationStatus.PLANNED: "did_not_happen",
     OperationStatus.ABANDONED: "did_not_happen",
 }
+
+
+def _begin_commitments(operation: str, using: str) -> None:
+    """The effect has happened after all: what it begins is owed from now on."""
+    row = store.get(operation, using)
+    definition = registry.definition(row.flow_name, row.flow_version) if row is not None else None
+    node = definition.nodes.get(row.node) if definition is not None and row is not None else None
+    if row is not None and row.kind == OperationKind.EFFECT and not row.name and isinstance(node, Activity):
+        commitments.begin(operation, row.workflow_id, node, payload.decode(row.evidence), using)
 
 
 def settle(
@@ -58,6 +70,7 @@ def settle(
             looks=looks,
             attempt=attempt,
             due=due,
+            afresh=source == "person",
             using=using,
         )
         resolutions.add(
@@ -72,6 +85,8 @@ def settle(
             counted=counted,
             using=using,
         )
+        if counted and status is OperationStatus.SUCCEEDED:
+            _begin_commitments(operation, using)
         if counted and source == "person":
             obligations.resumed(workflow, using)
         if counted:

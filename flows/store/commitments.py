@@ -1,16 +1,96 @@
 """The commitment ledger. A live commitment that may not be deferred counts in `workflow.owed`; the workflow must be locked.
 
-open            none → planned, with the effect that begins it in flight; → active when that is known to have happened, void when not
-begin_release   active, breached → releasing      its release is planned in the same transaction
-end             live → released, fulfilled, transferred, deferred
+plan            none → planned                     with the effect that begins it put in flight
+begin           planned → active                   that effect is known to have happened; its deadline is a timer
+void            planned → void                     it is known not to have happened, and the workflow ends
+begin_release   active, breached → releasing       its release is planned in the same transaction
+end             live → fulfilled, transferred, deferred      by an activity or a person; a release that is not under way is abandoned
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from flows.store.sql import run
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A commitment as its node declares it."""
+
+    name: str
+    kind: str
+    releasable: bool
+    deferrable: bool
+
+
+PLAN = """
+WITH given AS (
+    SELECT * FROM unnest(%(names)s::text[], %(kinds)s::text[], %(releasable)s::bool[], %(may_defer)s::bool[])
+        AS g(name, kind, releasable, may_defer)
+), planned AS (
+    INSERT INTO outlast_commitment (
+        workflow_id, operation_id, activity_seq, node, visit, name, kind, reference, status, releasable, may_defer, holder, reason, opened_at,
+        closed_by)
+    SELECT %(workflow)s::uuid, %(operation)s, %(seq)s::int, %(node)s, %(visit)s::int, g.name, g.kind, '', 'planned', g.releasable, g.may_defer,
+        '', '', flows_now(), ''
+    FROM given g
+    ON CONFLICT (workflow_id, node, visit, name) DO NOTHING RETURNING may_defer
+)
+UPDATE outlast_workflow w SET owed = w.owed + (SELECT count(*)::int FROM planned p WHERE NOT p.may_defer)
+WHERE w.id = %(workflow)s::uuid RETURNING w.owed
+"""
+
+
+def plan(operation: str, workflow: UUID, seq: int, node: str, visit: int, what: Sequence[Planned], using: str) -> int:
+    """Write down what is going to be owed once the operation has happened; what the workflow owes now."""
+    params = {
+        "operation": operation,
+        "workflow": workflow,
+        "seq": seq,
+        "node": node,
+        "visit": visit,
+        "names": [one.name for one in what],
+        "kinds": [one.kind for one in what],
+        "releasable": [one.releasable for one in what],
+        "may_defer": [one.deferrable for one in what],
+    }
+    owed: int = run("plan commitments", PLAN, params, using)[0][0]
+    return owed
+
+
+BEGIN = """
+WITH begun AS (
+    UPDATE outlast_commitment c
+    SET status = 'active', reference = %(reference)s, terms = %(terms)s::jsonb, deadline_at = flows_now() + %(deadline)s::interval
+    WHERE c.operation_id = %(operation)s AND c.workflow_id = %(workflow)s::uuid AND c.name = %(name)s AND c.status = 'planned'
+    RETURNING c.id, c.workflow_id, c.deadline_at
+), timer AS (
+    INSERT INTO outlast_timer (workflow_id, commitment_id, kind, due_at, epoch, intent_version, policy_version, status)
+    SELECT b.workflow_id, b.id, 'commitment_deadline', b.deadline_at, w.epoch, w.intent_version, w.policy_version, 'pending'
+    FROM begun b JOIN outlast_workflow w ON w.id = b.workflow_id WHERE b.deadline_at IS NOT NULL
+)
+SELECT id FROM begun
+"""
+
+
+def begin(
+    operation: str, workflow: UUID, name: str, *, reference: str, terms: str | None, deadline: timedelta | None, using: str
+) -> bool:
+    """It is owed from now on."""
+    params = {
+        "operation": operation,
+        "workflow": workflow,
+        "name": name,
+        "reference": reference,
+        "terms": terms,
+        "deadline": deadline,
+    }
+    return bool(run("begin commitment", BEGIN, params, using))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +107,7 @@ class Releasing:
 BEGIN_RELEASE = """
 UPDATE outlast_commitment SET status = 'releasing'
 WHERE workflow_id = %(workflow)s::uuid AND status IN ('active', 'breached') AND releasable
-RETURNING id, activity_seq, node, name, coalesce(operation_id, workflow_id || '/' || name)
+RETURNING id, activity_seq, node, name, operation_id
 """
 
 
@@ -37,18 +117,15 @@ def begin_release(workflow: UUID, using: str) -> list[Releasing]:
 
 
 DEFER = """
-WITH deferred AS (
-    UPDATE outlast_commitment c SET status = 'deferred', closed_at = flows_now(), closed_by = 'end'
-    WHERE c.workflow_id = %(workflow)s::uuid AND c.status IN ('active', 'breached') AND c.may_defer
-      AND (SELECT w.target FROM outlast_workflow w WHERE w.id = %(workflow)s::uuid) = 'complete'
-    RETURNING c.id
-)
-SELECT id FROM deferred
+UPDATE outlast_commitment c SET status = 'deferred', closed_at = flows_now(), closed_by = 'end'
+WHERE c.workflow_id = %(workflow)s::uuid AND c.status IN ('active', 'breached') AND c.may_defer
+  AND (NOT c.releasable OR (SELECT w.target FROM outlast_workflow w WHERE w.id = %(workflow)s::uuid) = 'complete')
+RETURNING c.id
 """
 
 
 def defer(workflow: UUID, using: str) -> list[int]:
-    """Let what may outlive a workflow that completes be somebody else's business."""
+    """Let what may outlive the workflow be somebody else's business: all of it at a good end, else what cannot be released."""
     return [row[0] for row in run("defer", DEFER, {"workflow": workflow}, using)]
 
 
@@ -68,9 +145,80 @@ def void(workflow: UUID, using: str) -> None:
     run("void commitments", VOID, {"workflow": workflow}, using)
 
 
+END = """
+WITH ended AS (
+    UPDATE outlast_commitment c
+    SET status = %(status)s, closed_at = flows_now(), closed_by = %(by)s, holder = %(holder)s, reason = %(reason)s
+    WHERE c.workflow_id = %(workflow)s::uuid AND c.status = ANY (%(from)s::text[])
+      AND (c.id = %(id)s::bigint OR %(id)s::bigint IS NULL AND c.name = %(name)s)
+      AND NOT EXISTS (SELECT FROM outlast_operation o WHERE o.commitment_id = c.id AND o.status IN ('in_flight', 'uncertain'))
+    RETURNING c.id, c.may_defer
+), dropped AS (
+    DELETE FROM outlast_timer t USING ended e WHERE t.commitment_id = e.id AND t.fired_at IS NULL
+), abandoned AS (
+    UPDATE outlast_operation o SET status = 'abandoned', settled_at = flows_now(), settled_by = %(by)s, due_at = NULL, looks = o.looks + 1
+    FROM ended e WHERE o.commitment_id = e.id AND o.status IN ('planned', 'failed')
+), paid AS (
+    UPDATE outlast_workflow w SET owed = w.owed - (SELECT count(*)::int FROM ended e WHERE NOT e.may_defer)
+    WHERE w.id = %(workflow)s::uuid AND EXISTS (SELECT FROM ended)
+)
+SELECT id, NOT may_defer FROM ended
+"""
+
+#: What can still be ended by somebody's word.
+OPEN = ("active", "breached", "releasing")
+
+
+def end(
+    workflow: UUID,
+    *,
+    status: str,
+    by: str,
+    commitment: int | None = None,
+    name: str = "",
+    holder: str = "",
+    reason: str = "",
+    using: str,
+) -> list[tuple[int, bool]]:
+    """End live commitments, one by id or those of a name; not one whose release is under way or in doubt.
+
+    (id, whether it was counted in `owed`) of each that ended.
+    """
+    params: dict[str, Any] = {
+        "workflow": workflow,
+        "status": status,
+        "by": by,
+        "id": commitment,
+        "name": name,
+        "holder": holder,
+        "reason": reason,
+        "from": list(OPEN),
+    }
+    return [(row[0], row[1]) for row in run("end commitment", END, params, using)]
+
+
 HAS_DEFERRED = "SELECT EXISTS (SELECT FROM outlast_commitment WHERE workflow_id = %(workflow)s::uuid AND status = 'deferred')"
 
 
 def has_deferred(workflow: UUID, using: str) -> bool:
     """Whether the workflow leaves commitments to others."""
     return bool(run("has deferred", HAS_DEFERRED, {"workflow": workflow}, using)[0][0])
+
+
+STUCK = """
+SELECT EXISTS (SELECT FROM outlast_commitment c
+               WHERE c.workflow_id = %(workflow)s::uuid AND c.status IN ('active', 'breached') AND NOT c.releasable AND NOT c.may_defer)
+"""
+
+
+def is_stuck(workflow: UUID, using: str) -> bool:
+    """Whether it holds something that only a person can end."""
+    return bool(run("stuck commitments", STUCK, {"workflow": workflow}, using)[0][0])
+
+
+TOLD = "UPDATE outlast_commitment SET told_at = flows_now() WHERE id = %(id)s::bigint AND told_at IS NULL RETURNING id"
+
+
+def told(commitment: int, using: str) -> bool:
+    """Somebody was told of its breach."""
+    return bool(run("told of breach", TOLD, {"id": commitment}, using))

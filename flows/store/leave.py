@@ -32,7 +32,7 @@ WITH old AS (
     UPDATE outlast_wait o SET status = 'withdrawn', closed_at = flows_now()
     FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL
 ), dropped AS (
-    DELETE FROM outlast_timer t USING moved m WHERE t.workflow_id = m.id AND t.fired_at IS NULL
+    DELETE FROM outlast_timer t USING moved m WHERE t.workflow_id = m.id AND t.fired_at IS NULL AND t.commitment_id IS NULL
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,

@@ -36,6 +36,7 @@ class Flight:
     request: str | None
     digest: str
     compensable: bool
+    two_people: bool
 
 
 #: An operation that is there already and cannot fly leaves the workflow's row alone; if it came only now, it is half a move.
@@ -50,10 +51,10 @@ WITH held AS (
     RETURNING w.id, w.epoch, w.intent_version
 ), flown AS (
     INSERT INTO outlast_operation AS o (
-        id, workflow_id, activity_seq, node, name, kind, status, request, request_digest, attempt, epoch, intent_version, compensable,
-        external_id, flown_at, settled_by, looks, tries)
+        id, workflow_id, activity_seq, node, name, kind, status, request, request_digest, attempt, epoch, intent_version,
+        compensable, two_people, external_id, flown_at, settled_by, looks, tries)
     SELECT %(id)s, h.id, %(seq)s::int, %(node)s, %(name)s, 'effect', 'in_flight', %(request)s::jsonb, %(digest)s, %(attempt)s::int, h.epoch,
-        h.intent_version, %(compensable)s::bool, '', flows_now(), '', 0, 0
+        h.intent_version, %(compensable)s::bool, %(two_people)s::bool, '', flows_now(), '', 0, 0
     FROM held h
     ON CONFLICT (id) DO UPDATE
     SET status = 'in_flight', attempt = EXCLUDED.attempt, epoch = EXCLUDED.epoch, intent_version = EXCLUDED.intent_version,
@@ -94,6 +95,7 @@ class Row:
     epoch: int
     intent_version: int
     compensable: bool
+    two_people: bool
     looks: int
     tries: int
     doubt_since: datetime | None
@@ -105,7 +107,8 @@ class Row:
 
 READ = """
 SELECT o.id, o.workflow_id, o.activity_seq, o.node, o.name, o.kind, o.of_id, o.commitment_id, o.status, o.request, o.request_digest,
-    o.external_id, o.evidence, o.error_code, o.attempt, o.epoch, o.intent_version, o.compensable, o.looks, o.tries, o.doubt_since, o.due_at,
+    o.external_id, o.evidence, o.error_code, o.attempt, o.epoch, o.intent_version, o.compensable, o.two_people,
+    o.looks, o.tries, o.doubt_since, o.due_at,
     w.flow_name, w.flow_version, w.key
 FROM outlast_operation o JOIN outlast_workflow w ON w.id = o.workflow_id
 """
@@ -140,18 +143,16 @@ WITH old AS (
     SET status = %(status)s, evidence = coalesce(%(evidence)s::jsonb, o.evidence),
         external_id = coalesce(nullif(%(external_id)s, ''), o.external_id), error_code = %(code)s, settled_at = flows_now(),
         settled_by = %(by)s, due_at = CASE WHEN %(due)s::bool THEN flows_now() END,
-        worker_id = NULL, worker_pid = NULL, timeout_at = NULL, looks = o.looks + 1, tries = 0
+        worker_id = NULL, worker_pid = NULL, timeout_at = NULL, looks = o.looks + 1, tries = 0,
+        attempt = CASE WHEN %(due)s::bool AND %(afresh)s::bool THEN 0 ELSE o.attempt END
     FROM old WHERE o.id = old.id
-    RETURNING o.id, o.workflow_id, o.of_id, o.commitment_id, o.external_id,
+    RETURNING o.id, o.workflow_id, o.of_id, o.commitment_id,
         CASE o.kind WHEN 'effect' THEN (old.status IN ('in_flight', 'uncertain'))::int
                     WHEN 'compensation' THEN (o.status IN ('succeeded', 'abandoned'))::int ELSE 0 END AS pays
 ), released AS (
     UPDATE outlast_commitment c SET status = 'released', closed_at = flows_now(), closed_by = %(by)s
     FROM settled s WHERE c.id = s.commitment_id AND c.status = 'releasing' AND %(status)s = 'succeeded'
     RETURNING c.may_defer
-), begun AS (
-    UPDATE outlast_commitment c SET status = 'active', reference = coalesce(nullif(c.reference, ''), s.external_id)
-    FROM settled s WHERE c.operation_id = s.id AND c.workflow_id = s.workflow_id AND c.status = 'planned' AND %(status)s = 'succeeded'
 ), paid AS (
     UPDATE outlast_workflow w SET owed = w.owed - s.pays - (SELECT count(*)::int FROM released r WHERE NOT r.may_defer)
     FROM settled s WHERE w.id = s.workflow_id
@@ -176,12 +177,13 @@ def settle(
     looks: int | None = None,
     attempt: int | None = None,
     due: bool = False,
+    afresh: bool = False,
     sources: Sequence[str] = UNSETTLED,
     using: str,
 ) -> bool:
     """End the doubt about an operation of a locked workflow; False: somebody else has, or (with `looks`, `attempt`) it is under way anew.
 
-    `due`: a servicing turn looks at it again.
+    `due`: a servicing turn looks at it again; `afresh`: with all its tries.
     """
     params = {
         "id": operation,
@@ -193,6 +195,7 @@ def settle(
         "looks": looks,
         "attempt": attempt,
         "due": due,
+        "afresh": afresh,
         "from": list(sources),
     }
     return bool(run("settle", SETTLE, params, using))
@@ -226,9 +229,9 @@ PLAN = """
 WITH planned AS (
     INSERT INTO outlast_operation (
         id, workflow_id, activity_seq, node, name, kind, of_id, commitment_id, status, request_digest, attempt, epoch, intent_version,
-        compensable, external_id, settled_by, looks, tries, due_at)
+        compensable, two_people, external_id, settled_by, looks, tries, due_at)
     SELECT %(id)s, w.id, %(seq)s::int, %(node)s, %(name)s, %(kind)s, %(of)s, %(commitment)s::bigint, 'planned', '', 0, w.epoch, w.intent_version,
-        false, '', '', 0, 0, flows_now()
+        false, false, '', '', 0, 0, flows_now()
     FROM outlast_workflow w WHERE w.id = %(workflow)s::uuid
     ON CONFLICT (id) DO NOTHING RETURNING workflow_id, kind
 ), owing AS (

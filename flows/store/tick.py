@@ -27,14 +27,16 @@ RETURNING
     EXISTS (SELECT FROM outlast_operation WHERE due_at IS NOT NULL AND worker_id IS NULL AND due_at <= flows_now()),
     EXISTS (SELECT FROM outlast_operation o LEFT JOIN outlast_worker k ON k.id = o.worker_id
             WHERE o.worker_id IS NOT NULL AND (k.id IS NULL OR k.status <> 'alive'
-                OR o.timeout_at + %(grace)s::float8 * interval '1 second' <= statement_timestamp()))
+                OR o.timeout_at + %(grace)s::float8 * interval '1 second' <= statement_timestamp())),
+    EXISTS (SELECT FROM outlast_commitment WHERE status = 'breached' AND told_at IS NULL)
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What there is to do: due timers, seconds to the next one soon, expired leases, lost work, overdue attempts, idle ready rows,
-    notices, operations that are due, looks whose owner is gone or late.
+    notices, operations that are due, looks whose owner is gone or late,
+    breaches that nobody was told of.
     """
 
     due: bool
@@ -46,6 +48,7 @@ class Look:
     notices: bool
     servicing: bool
     looks_lost: bool
+    breaches: bool
 
 
 def look(grace: float, min_age: float, using: str) -> Look | None:

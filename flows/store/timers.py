@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from flows.store.sql import run
@@ -21,8 +22,8 @@ def lock_due(limit: int, using: str) -> list[int]:
 
 FIRE = """
 WITH old AS (
-    SELECT t.id, t.kind, t.wait_id, t.workflow_id, w.status,
-        (t.epoch = w.epoch AND w.status IN ('waiting', 'paused', 'runnable', 'running', 'reconciling')) AS live
+    SELECT t.id, t.kind, t.wait_id, t.workflow_id, t.commitment_id, w.status,
+        (t.commitment_id IS NULL AND t.epoch = w.epoch AND w.status IN ('waiting', 'paused', 'runnable', 'running', 'reconciling')) AS live
     FROM outlast_timer t JOIN outlast_workflow w ON w.id = t.workflow_id
     WHERE t.id = ANY (%(ids)s::bigint[]) AND t.fired_at IS NULL
 ), due AS (
@@ -42,9 +43,18 @@ WITH old AS (
     SET due_since = flows_now(), status = CASE WHEN o.kind = 'retry_window' THEN 'satisfied' ELSE o.status END,
         closed_at = CASE WHEN o.kind = 'retry_window' THEN flows_now() END
     FROM old WHERE old.live AND o.id = old.wait_id AND o.closed_at IS NULL
+), breached AS (
+    UPDATE outlast_commitment c SET status = 'breached', breached_at = flows_now()
+    FROM old WHERE c.id = old.commitment_id AND c.status = 'active'
+    RETURNING c.id, c.workflow_id
+), told AS (
+    INSERT INTO outlast_notice (workflow_id, user_id, outcome, code, created_at, tries)
+    SELECT w.id, w.user_id, 'COMMITMENT_BREACHED', 'COMMITMENT_BREACHED', flows_now(), 0
+    FROM breached b JOIN outlast_workflow w ON w.id = b.workflow_id WHERE w.user_id IS NOT NULL
 ), fired AS (
-    UPDATE outlast_timer t SET status = CASE WHEN old.live THEN 'fired' ELSE 'stale' END, fired_at = flows_now()
-    FROM old WHERE t.id = old.id
+    UPDATE outlast_timer t
+    SET status = CASE WHEN old.live OR b.id IS NOT NULL THEN 'fired' ELSE 'stale' END, fired_at = flows_now()
+    FROM old LEFT JOIN breached b ON b.id = old.commitment_id WHERE t.id = old.id
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
@@ -53,14 +63,25 @@ WITH old AS (
         m.intent_version, m.policy_version, m.active_seq, flows_now()
     FROM moved m WHERE m.was = 'waiting'
 )
-SELECT id, queue, flow_name, node, was FROM moved
+SELECT id, queue, flow_name, node, was, NULL::bigint FROM moved
+UNION ALL SELECT workflow_id, '', '', '', '', id FROM breached
 """
 
 
-def fire(ids: Sequence[int], priority_seconds: int, using: str) -> list[tuple[UUID, str, str, str, str]]:
-    """Fire locked timers; (id, queue, flow, node, status before) of each workflow that was told.
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """What firing did: (id, queue, flow, node, status before) of each workflow that was told, and the commitments that are breached."""
 
-    A timer of an older epoch or of a finished workflow becomes stale: it is counted and wakes nobody.
+    told: list[tuple[UUID, str, str, str, str]]
+    breached: list[int]
+
+
+def fire(ids: Sequence[int], priority_seconds: int, using: str) -> Fired:
+    """Fire locked timers.
+
+    A timer of an older epoch or of a finished workflow becomes stale: it is counted and wakes nobody. A commitment outlives its
+    workflow's generations: its deadline is a breach as long as it is owed.
     """
     rows = run("fire timers", FIRE, {"ids": list(ids), "priority_seconds": priority_seconds}, using)
-    return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+    told = [(row[0], row[1], row[2], row[3], row[4]) for row in rows if row[5] is None]
+    return Fired(told, [row[5] for row in rows if row[5] is not None])

@@ -62,9 +62,9 @@ def test_two_beats_and_five_ticks_are_one(worker: LocalWorker, clock: Clock, asl
 def test_firing_a_fired_timer_does_nothing(worker: LocalWorker, clock: Clock, asleep: object) -> None:
     clock.move(hours=2)
     due = store.lock_due(10, USING)
-    assert [told[0] for told in store.fire(due, 60, USING)] == [row(asleep).pk]
+    assert [told[0] for told in store.fire(due, 60, USING).told] == [row(asleep).pk]
     before = row(asleep).version
-    assert store.fire(due, 60, USING) == []
+    assert store.fire(due, 60, USING) == store.Fired([], [])
     assert row(asleep).version == before
 
 

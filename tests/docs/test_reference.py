@@ -36,6 +36,7 @@ def test_each_code_is_documented() -> None:
         decide.DEFINITION_FAULT, decide.DEADLINE_EXPIRED, decide.VISITS_EXHAUSTED, activity.RETRIES_EXHAUSTED, activity.WORKER_LOST,
         waits.WAIT_EXPIRED, waits.APPROVAL_EXPIRED, waits.CANDIDATE_MISSING, errors.UNCLASSIFIED,
         effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, servicing.NOT_DECLARED, obligations.ESCALATED,
+        obligations.COMMITMENT_OPEN,
         verdicts.Verdict.WORKFLOW_MIGRATION_REQUIRED, verdicts.Verdict.APPROVAL_REQUIRED, verdicts.Verdict.CANDIDATE_INVALID,
     }  # fmt: skip
     assert sorted(code for code in codes if code not in page) == []

@@ -16,7 +16,7 @@ from django.core import checks as django_checks
 from django.core.checks.registry import registry as django_registry
 from django.db import OperationalError
 
-from flows import COMPLETE, FAILED, Activity, End, Flow, checks, registry
+from flows import COMPLETE, FAILED, Activity, Commits, Effect, End, Flow, Servicing, checks, registry
 from flows.conf import DEFAULTS
 from flows.core import definition
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from flows.core.definition import Definition, Flow
-from flows.core.lint import approvals, declaration, loops, options, routes
+from flows.core.lint import approvals, declaration, effects, loops, options, routes
 from flows.core.lint.problem import CATALOGUE, PREFIX, Problem, problem
 from flows.core.lint.view import View
 
@@ -31,6 +31,9 @@ RULES: tuple[Rule, ...] = (
     routes.takes_all_routes,
     routes.is_reached,
     routes.reaches_an_end,
+    effects.stand_on_activities,
+    effects.are_declared_rightly,
+    effects.commitments_are_sound,
     approvals.gates_ask_approvals,
     approvals.candidates_exist,
     loops.limits_count,

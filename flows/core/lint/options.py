@@ -27,6 +27,7 @@ TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "timeout": ((timedelta,), "timeout=minutes(10)"),
     "queue": ((str,), 'queue="agents"'),
     "placement": ((str,), 'placement="gpu"'),
+    "fulfils": ((str,), 'fulfils="window"'),
     "deadline": ((Deadline, NONE), "deadline=Deadline(hours=2, then=ESCALATE)"),
     "expires": ((Deadline, NONE), "expires=Deadline(hours=24, then=ESCALATE)"),
     "choices": ((Mapping,), 'choices={"patch": "test"}'),
@@ -136,13 +137,14 @@ def has_functions(view: View) -> Iterator[Problem]:
         for option, function in node.functions():
             works = isinstance(node, Activity) and (option == "do" or isinstance(node, Pipeline))
             if function is not None or option in NEEDED or isinstance(node, Pipeline):
-                yield from _function(view, f"Node {name!r}, {option}", function, name, works=works)
+                yield from function_problems(view, f"Node {name!r}, {option}", function, name, works=works)
     validate = getattr(view.definition.checkpoint, "validate", None)
     if validate is not None:
-        yield from _function(view, "Meta.checkpoint, validate", validate, "", works=False)
+        yield from function_problems(view, "Meta.checkpoint, validate", validate, "", works=False)
 
 
-def _function(view: View, what: str, function: Any, node: str, *, works: bool) -> Iterator[Problem]:
+def function_problems(view: View, what: str, function: Any, node: str, *, works: bool) -> Iterator[Problem]:
+    """What is wrong with one function of an author. `works`: it may do I/O, so it may be async, or given by its path."""
     if isinstance(function, str) and works:
         if not PATH.fullmatch(function):
             hint = 'A function is given itself, or by its path: "app.activities.function".'

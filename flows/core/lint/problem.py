@@ -38,6 +38,10 @@ CATALOGUE: dict[str, str] = {
     "E030": "a route that is never taken",
     "E031": "a wait without an event type or key",
     "E032": "two error classes of one name in on=",
+    "E033": "an effect or a commitment on something that is not one call",
+    "E034": "two commitments of one name",
+    "E035": "a node that fulfils a commitment which no node begins",
+    "E036": "a commitment whose deadline leads to a node",
     "E099": "a declaration that cannot be checked",
 }
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from flows.core import canonical
+from flows.core.commitments import BEGINS, Commits
 from flows.core.effects import Effect, Function
 from flows.core.errors import Failure, InvalidCandidate, PayloadError, Route, classify
 from flows.core.moves import Finish, Goto, Move, Open, Reconcile, RetryLater, Run, Suspend
@@ -40,6 +41,8 @@ class Activity(Node):
         retry: when the same operation is tried again. queue: the Celery queue; placement: a worker label that must be offered.
         effect: that `do` changes the outside world, in one call. effects: the same for several calls, by the name that `do` gives to each
         (`with attempt.effect(NAME, request=…)`).
+        commits: the commitment (or several) that the activity begins; without an `effect`, it is taken for one that may be asked for twice.
+        fulfils: the name of a commitment that its good result ends.
     """
 
     kind: ClassVar[str] = "activity"
@@ -52,15 +55,27 @@ class Activity(Node):
     placement: str = field(kw_only=True, default="")
     effect: Effect | None = field(kw_only=True, default=None)
     effects: Mapping[str, Effect] = field(kw_only=True, default_factory=dict)
+    commits: Commits | tuple[Commits, ...] = field(kw_only=True, default=())
+    fulfils: str = field(kw_only=True, default="")
+
+    @property
+    def commitments(self) -> tuple[Commits, ...]:
+        """What it begins to owe."""
+        return (self.commits,) if isinstance(self.commits, Commits) else tuple(self.commits)
+
+    @property
+    def own_effect(self) -> Effect | None:
+        """The effect that its one call is, declared or implied by a commitment."""
+        return self.effect or (BEGINS if self.commits else None)
 
     def effect_named(self, name: str) -> Effect | None:
-        """The declared effect of that name; "" is the node's own."""
-        return self.effects.get(name) if name else self.effect
+        """The effect of that name; "" is the node's own."""
+        return self.effects.get(name) if name else self.own_effect
 
     def all_effects(self) -> Iterator[Effect]:
         yield from self.effects.values()
-        if self.effect is not None:
-            yield self.effect
+        if self.own_effect is not None:
+            yield self.own_effect
 
     def enter(self, state: State) -> Move:
         return Open(self.name)
@@ -119,7 +134,8 @@ class Activity(Node):
 
     def shape(self) -> Mapping[str, Any]:
         effects = sorted([*self.effects, *([""] if self.effect else [])])
-        return {**super().shape(), "do": qualified(self.do), **({"effects": effects} if effects else {})}
+        owes = {"commits": sorted(one.name for one in self.commitments), "fulfils": self.fulfils, "effects": effects}
+        return {**super().shape(), "do": qualified(self.do), **{name: value for name, value in owes.items() if value}}
 
 
 @dataclass(frozen=True, slots=True)

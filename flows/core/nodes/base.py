@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from flows.core.commitments import Commits
 from flows.core.effects import Effect
 from flows.core.errors import DefinitionError
 from flows.core.moves import Move
@@ -53,8 +54,13 @@ class Node:
             yield "approval required", self.gate.approved_by
 
     def all_effects(self) -> Iterator[Effect]:
-        """The declared effects on the outside world."""
+        """The effects on the outside world."""
         return iter(())
+
+    @property
+    def commitments(self) -> tuple[Commits, ...]:
+        """What this node begins to owe to somebody outside."""
+        return ()
 
     def functions(self) -> Iterator[tuple[str, Callable[..., Any] | str | None]]:
         """(parameter name, function) of every author function of this node, for the checks."""

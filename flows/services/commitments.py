@@ -1,0 +1,122 @@
+"""Commitments: begun with the effect that they depend on, ended by an activity, a release or a person; and the query for other code."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flows import registry
+from flows.conf import conf
+from flows.core import payload
+from flows.core.commitments import Commits
+from flows.core.errors import UsageError
+from flows.core.nodes.activity import Activity
+from flows.core.protocol import CommitmentStatus
+from flows.models import Commitment
+from flows.models.commitment import LIVE
+from flows.services import identify, obligations
+from flows.store import commitments as store
+from flows.store import locks
+from flows.store.commitments import Planned
+from flows.store.sql import committing
+
+
+class UnknownCommitment(UsageError):
+    """No commitment with that id."""
+
+    code = "UNKNOWN_COMMITMENT"
+
+    def __init__(self, commitment: object) -> None:
+        super().__init__(f"There is no commitment {commitment!s:.80}. `flows.commitments.active()` gives those that are live.")
+
+
+def active(
+    *, kind: str | None = None, workflow: Any = None, name: str | None = None, using: str | None = None
+) -> list[Commitment]:
+    """The live commitments, oldest first: what is owed to somebody outside now. For monitoring, admission, allocation and other agents.
+
+    Args:
+        kind, name: only these. workflow: only those of this run.
+    """
+    found = Commitment.objects.using(identify.alias(using)).filter(status__in=LIVE).order_by("opened_at", "pk")
+    if kind is not None:
+        found = found.filter(kind=kind)
+    if name is not None:
+        found = found.filter(name=name)
+    if workflow is not None:
+        found = found.filter(workflow_id=identify.workflow_id(workflow))
+    return list(found)
+
+
+def fulfil(commitment: Any, *, by: Any, reason: str, using: str | None = None) -> bool:
+    """Say that it has been fulfilled. False: it had ended, or its release is under way.
+
+    Raises:
+        UnknownCommitment: there is none. PayloadError: the reason cannot be stored.
+    """
+    return _end(commitment, CommitmentStatus.FULFILLED, by, reason, "", using)
+
+
+def transfer(commitment: Any, *, to: str, by: Any, reason: str, using: str | None = None) -> bool:
+    """Hand it over to somebody who services it from now on. Answers and errors as `fulfil`."""
+    payload.check_text(to, "the new holder")
+    return _end(commitment, CommitmentStatus.TRANSFERRED, by, reason, to, using)
+
+
+def defer(commitment: Any, *, by: Any, reason: str, using: str | None = None) -> bool:
+    """Let the workflow end without it. Answers and errors as `fulfil`."""
+    return _end(commitment, CommitmentStatus.DEFERRED, by, reason, "", using)
+
+
+def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder: str, using: str | None) -> bool:
+    alias = identify.alias(using)
+    payload.check_text(reason, "the reason")
+    number = getattr(commitment, "pk", commitment)
+    row = Commitment.objects.using(alias).filter(pk=number).first() if str(number).isdigit() else None
+    if row is None:
+        raise UnknownCommitment(commitment)
+    with committing("end commitment", alias):
+        locks.workflows([row.workflow_id], alias)
+        ended = store.end(
+            row.workflow_id,
+            status=status,
+            by=identify.label(by),
+            commitment=row.pk,
+            holder=holder,
+            reason=identify.reason(reason),
+            using=alias,
+        )
+        if ended:
+            obligations.go_on(row.workflow_id, alias)
+    return bool(ended)
+
+
+def planned(node: Activity) -> list[Planned]:
+    """What a node begins to owe, as it is written down before its call."""
+    return [Planned(one.name, one.kind or one.name, one.release is not None, one.deferrable) for one in node.commitments]
+
+
+def begin(operation: str, workflow: UUID, node: Activity, result: Any, using: str) -> None:
+    """The call of a node has happened with this result: what it begins is owed from now on. The workflow must be locked."""
+    for one in node.commitments:
+        reference, terms = _described(one, result)
+        deadline = one.deadline.after if one.deadline else None
+        store.begin(operation, workflow, one.name, reference=reference, terms=terms, deadline=deadline, using=using)
+
+
+def _described(one: Commits, result: Any) -> tuple[str, str | None]:
+    """Its reference and terms. A function of the author that raises must not make the commitment invisible: then they stay empty."""
+    try:
+        reference = str(one.reference(result))[:500] if one.reference else ""
+        payload.check_text(reference, f"the reference of {one.name}")
+        value = one.terms(result) if one.terms else None
+        return reference, None if value is None else payload.encode(value, f"the terms of {one.name}", conf.MAX_RESULT_BYTES)
+    except Exception:  # noqa: BLE001 - author code
+        return "", None
+
+
+def declared(row: Commitment) -> Commits | None:
+    """What the flow declares about it; None where this process does not know the flow."""
+    definition = registry.definition(row.workflow.flow_name, row.workflow.flow_version)
+    node = definition.nodes.get(row.node) if definition is not None else None
+    return next((one for one in node.commitments if one.name == row.name), None) if node is not None else None
