@@ -33,8 +33,9 @@ class WorkerHost:
         *,
         queues: Sequence[str],
         lingerers: int,
+        turns: int | None,
     ) -> None:
-        self._shared = shared
+        self._shared, self._turns = shared, turns
         # Taken before anything is claimed: the parent must be able to see this process die.
         self._slot = shared.take_slot()
         self._average: dict[str, float] = {}
@@ -45,6 +46,19 @@ class WorkerHost:
         self.flows = [name for name, _ in definitions]
         self.versions = [version for _, version in definitions]
         self.placements = list(placements)
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Whether an agent turn may run here: where this worker serves the cleanup queue, too, one slot is left to it."""
+        if self._turns is None:
+            yield True
+            return
+        admitted = self._shared.begin_turn(self._slot, self._turns)
+        try:
+            yield admitted
+        finally:
+            if admitted:
+                self._shared.end_turn(self._slot)
 
     def worker(self) -> UUID | None:
         return self._shared.head()[0]

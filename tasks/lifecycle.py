@@ -18,7 +18,7 @@ from flows.conf import conf
 from tasks import linger
 from tasks.host import WorkerHost
 from tasks.keeper import Keeper, NameTaken, Offer
-from tasks.queues import own_queues
+from tasks.queues import CLEANUP, CONTROL, own_queues
 from tasks.shared import Shared
 
 logger = logging.getLogger("outlast.worker")
@@ -48,7 +48,7 @@ def host() -> WorkerHost | None:
     key = (os.getpid(), threading.get_ident())
     if key not in _hosts:
         queues = _keeper.offer.queues if _keeper is not None else []
-        _hosts[key] = WorkerHost(_shared, offered(), _placements(), queues=queues, lingerers=_lingerers())
+        _hosts[key] = WorkerHost(_shared, offered(), _placements(), queues=queues, lingerers=_lingerers(), turns=_agent_turns())
     return _hosts[key]
 
 
@@ -57,6 +57,17 @@ def _lingerers() -> int:
     if _keeper is None or float(conf.LINGER_SECONDS) <= 0 or not linger.available():
         return 0
     return max(1, _keeper.offer.concurrency - 1)
+
+
+def _agent_turns() -> int | None:
+    """How many slots agent turns may take: all, or all but one where this worker also serves the cleanup queue (K2)."""
+    return _agent_turns_of(_keeper.offer) if _keeper is not None else None
+
+
+def _agent_turns_of(offer: Offer) -> int | None:
+    if CLEANUP not in offer.queues or not set(offer.queues) - {CLEANUP, CONTROL}:
+        return None
+    return max(1, offer.concurrency - 1)
 
 
 def offered() -> list[tuple[str, int]]:
@@ -78,6 +89,11 @@ def _set_up(sender: str, instance: Any, **_: object) -> None:
         region=os.environ.get("OUTLAST_REGION", conf.REGION),
         host_class=os.environ.get("OUTLAST_HOST_CLASS", conf.HOST_CLASS),
     )
+    if offer.concurrency == 1 and _agent_turns_of(offer):
+        logger.warning(
+            "%s serves agents and cleanup with one process: a release waits for what runs. Give it -c 2, or cleanup its own worker.",
+            offer.name,
+        )
     instance.wait_for_soft_shutdown = functools.partial(_end_softly, instance.wait_for_soft_shutdown, instance.app.conf)
     pool = f"{getattr(instance.pool_cls, '__module__', '')}.{getattr(instance.pool_cls, '__name__', instance.pool_cls)}"
     _keeper = Keeper(offer, _shared, forked="prefork" in pool, using=conf.DATABASE)

@@ -5,14 +5,17 @@ goes on while the machine sleeps, so a lease that ran out is seen as run out.
 
     head   sequence (uint32: odd while the head is being written) · incarnation (16 bytes) · lease until (double); apart: stopping (byte)
     slot   number (int32, see `own_number`) · activity started (double) · deadline (double) · claimed, not started (int32) · workflow (16 bytes)
+    turns  one byte a slot: an agent turn runs there
 """
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import multiprocessing
 import os
 import struct
+import tempfile
 import threading
 import time
 import uuid
@@ -23,6 +26,7 @@ _STOPPING = _HEAD.size  # a byte of its own: it is set by a signal handler, whil
 _SLOT = struct.Struct("=iddi16s")
 _SLOTS = 256
 _FIRST = 64
+_TURNS = _FIRST + _SLOT.size * _SLOTS
 _NOBODY = b"\0" * 16
 
 #: In a slot's `unstarted`: the process may own rows that it does not work on, and has been in doubt since `started`.
@@ -59,8 +63,11 @@ class Shared:
     """The page. One per worker; made before the pool forks."""
 
     def __init__(self) -> None:
-        self._page = mmap.mmap(-1, _FIRST + _SLOT.size * _SLOTS)
+        self._page = mmap.mmap(-1, _TURNS + _SLOTS)
         self._lock = multiprocessing.get_context("fork").Lock()
+        # A record lock is given up by a process that dies; between threads of one process it does nothing.
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the worker
+        self._among_threads = threading.Lock()
         self._sequence = 0
 
     def set_head(self, incarnation: uuid.UUID | None, lease_until: float) -> None:
@@ -113,6 +120,23 @@ class Shared:
     def free(self, index: int) -> None:
         """The slot's process is gone."""
         _SLOT.pack_into(self._page, _FIRST + index * _SLOT.size, 0, 0.0, 0.0, 0, _NOBODY)
+        self._page[_TURNS + index] = 0
+
+    def begin_turn(self, index: int, most: int) -> bool:
+        """A child: an agent turn begins in this slot, unless `most` run already."""
+        with self._among_threads:
+            fcntl.lockf(self._file, fcntl.LOCK_EX)
+            try:
+                if sum(self._page[_TURNS : _TURNS + _SLOTS]) >= most:
+                    return False
+                self._page[_TURNS + index] = 1
+                return True
+            finally:
+                fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+    def end_turn(self, index: int) -> None:
+        """A child: the agent turn of this slot is over."""
+        self._page[_TURNS + index] = 0
 
     def is_busy(self) -> bool:
         """Whether the code of an activity runs in any process."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from celery import shared_task
 from django.db import InterfaceError, OperationalError, connections
@@ -12,14 +13,18 @@ from flows.services import notices, sweeps
 from flows.services.servicing import run_servicing
 from flows.services.turn import run_turn
 from tasks import lifecycle
+from tasks.queues import CLEANUP
 
 
 @shared_task(name="outlast.turn", ignore_result=True, acks_late=False)
 def turn(queue: str, ids: list[str] | None = None) -> None:  # noqa: ARG001 - shown by Flower
     """Work on a queue for one slice. `ids` name what is probably ready, for people who read Flower; the claim decides."""
     host = lifecycle.host()
-    if host is not None:
-        _with_connection(lambda: run_turn(host, queue, conf.DATABASE))
+    if host is None:
+        return
+    with host.turn() if queue != CLEANUP else nullcontext(True) as admitted:
+        if admitted:  # else the turns that run take this work, too, and the clock hints at what is left
+            _with_connection(lambda: run_turn(host, queue, conf.DATABASE))
 
 
 @shared_task(name="outlast.tick", ignore_result=True, acks_late=False)
