@@ -1,5 +1,5 @@
-"""Read-only pages of the durable record in Django's admin; Django finds this package as it finds any `admin.py`."""
+"""Pages of the durable record in Django's admin, read-only but for verdicts on operations; Django finds this package as any `admin.py`."""
 
-from flows.admin import records, workflow
+from flows.admin import commitments, operations, records, workflow
 
-__all__ = ["records", "workflow"]
+__all__ = ["commitments", "operations", "records", "workflow"]

@@ -16,10 +16,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows import registry
-from flows.admin import rendering
+from flows.admin import operation_page, rendering
 from flows.admin.read_only import ReadOnlyAdmin, Shown, as_uuid
 from flows.core.protocol import WAIT_KINDS, Status
-from flows.models import Activity, Timer, Wait, Workflow
+from flows.models import Activity, Operation, Timer, Wait, Workflow
 from flows.services.describe import Description, describe
 
 MAX_ROWS = 300
@@ -124,6 +124,8 @@ class WorkflowAdmin(ReadOnlyAdmin):
         using = self.alias
         told = describe(obj, using=using)
         activities = Activity.objects.using(using).filter(workflow_id=obj.pk).order_by("-seq")[:MAX_ROWS]
+        rows = Operation.objects.using(using).filter(workflow_id=obj.pk).defer("request", "evidence")
+        effects = list(rows.order_by("-activity_seq", "-pk")[: MAX_ROWS + 1])
         return {
             "told": told,
             "accountable": rendering.inline(told.accountable or "–"),
@@ -133,6 +135,8 @@ class WorkflowAdmin(ReadOnlyAdmin):
             "intent_url": self.url("outlast_flows_intent_change", obj.intent_id),
             "waits": self._waits(obj, using),
             "timers": Timer.objects.using(using).filter(workflow_id=obj.pk, status="pending").order_by("due_at")[:20],
+            "effects": [operation_page.line(one, self.url) for one in effects[:MAX_ROWS]],
+            "effects_more": len(effects) > MAX_ROWS,
             "timeline": _timeline(told),
             "timeline_more": len(told.timeline) > MAX_ROWS,
             "activities": list(activities),

@@ -36,9 +36,9 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Columns under their titles, as wide as needed; empty where there is nothing to show."""
-    cells = [[shown(cell) for cell in row] for row in rows]
+def table(titles: Sequence[str], rows: Iterable[Sequence[object]], *, whole: Sequence[str] = ()) -> str:
+    """Columns under their titles, as wide as needed; empty where there is nothing to show. `whole`: titles of columns that are not cut."""
+    cells = [[shown(cell, cut=title not in whole) for title, cell in zip(titles, row, strict=True)] for row in rows]
     if not cells:
         return ""
     widths = [max(len(title), *(len(row[i]) for row in cells)) for i, title in enumerate(titles)]
@@ -46,14 +46,14 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
-def shown(value: object) -> str:
+def shown(value: object, *, cut: bool = True) -> str:
     """A value in one cell: hidden characters named, long text cut."""
     if value is None:
         return ""
     if isinstance(value, datetime):
         return moment(value)
     text = visible.plain(str(value))
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if not cut or len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def moment(value: datetime | None) -> str:

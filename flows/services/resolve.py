@@ -125,7 +125,7 @@ def seen_of(operation: Operation | Row) -> str:
 
 
 def offered(operation: Operation | Row) -> tuple[Verdict, ...]:
-    """What a person may say of it now: only about what nobody else is working on or will look at."""
+    """What a person may say of it now. Of one in doubt also while probes go on: the first answer counts."""
     found = OFFERED.get(operation.status, ())
     if operation.status == OperationStatus.FAILED and operation.kind == OperationKind.EFFECT:
         return ()

@@ -87,8 +87,7 @@ def settle(
         )
         if counted and status is OperationStatus.SUCCEEDED:
             _begin_commitments(operation, using)
-        if counted and source == "person":
+        if counted:  # whoever knew: it is no longer a person's turn
             obligations.resumed(workflow, using)
-        if counted:
             obligations.go_on(workflow, using, by_person=source == "person")
     return counted

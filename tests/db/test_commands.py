@@ -7,7 +7,6 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,43 +17,15 @@ from django.db import OperationalError
 import flows
 from flows import COMPLETE, ESCALATE, Activity, Approval, Deadline, End, Flow, Retry
 from flows.errors import PolicyDenied
-from flows.management.commands.flows import Command
 from flows.models import Event, Intent, Workflow
 from flows.services import describe
 from flows.testing import LocalWorker
 from tests.factories import Ask, Line, Nap, does, failing, row, status, work
+from tests.support.commanding import Ran, cli
+
+__all__ = ["cli"]
 
 EVIL = "a\x1b[31mred\u202egninrut\x9b2J"
-
-
-@dataclass(frozen=True)
-class Ran:
-    """One run of the command, as a shell sees it."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Run `manage.py flows …` as from a shell."""
-
-    def run(*arguments: object) -> Ran:
-        out, err = io.StringIO(), io.StringIO()
-        code = 0
-        try:
-            Command(stdout=out, stderr=err).run_from_argv(["manage.py", "flows", *map(str, arguments)])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        printed = capsys.readouterr()
-        return Ran(code, out.getvalue() + printed.out, err.getvalue() + printed.err)
-
-    return run
 
 
 def answers(text: str) -> dict[str, str]:

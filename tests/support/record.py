@@ -22,6 +22,7 @@ class Counting:
     def __init__(self) -> None:
         self.hints: list[Hint] = []
         self.looks: list[float] = []
+        self.services = 0
 
     def publish(self, hints: Sequence[Hint]) -> None:
         self.hints += hints
@@ -29,11 +30,14 @@ class Counting:
     def look_soon(self, seconds: float) -> None:
         self.looks.append(seconds)
 
+    def service(self) -> None:
+        self.services += 1
+
     def health(self) -> str:
         return "counting"
 
     def clear(self) -> None:
-        self.hints, self.looks = [], []
+        self.hints, self.looks, self.services = [], [], 0
 
 
 #: Named in `OUTLAST["DISPATCHER"]` by the fixtures.

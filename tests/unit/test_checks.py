@@ -91,6 +91,18 @@ def test_a_dotted_path_must_lead_to_a_function(path: str, found: list[str]) -> N
     assert ids(checks.check_flows(None)) == found
 
 
+@pytest.mark.req("G5")
+def test_so_must_the_path_of_what_is_asked_or_done_about_an_effect() -> None:
+    asked = Effect(reconcile="json.nothing", compensate=Servicing("json.dumps", reconcile="json.nowhere"))
+    first = Activity("json.dumps", effect=asked, commits=Commits("w", release="json.none"), then="done")
+    type("Dotted", (Flow,), {"first": first, "done": End(COMPLETE)})
+    found = checks.check_flows(None)
+    assert ids(found) == ["E023"] * 3
+    assert {message.msg.partition(":")[0] for message in found} == {
+        "Node 'first', reconcile", "Node 'first', reconcile in compensate", "Node 'first', release of 'w'",
+    }  # fmt: skip
+
+
 def test_a_module_that_breaks_while_it_is_imported_is_reported_and_not_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

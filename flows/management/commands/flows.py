@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
@@ -17,7 +18,7 @@ from flows.core import graph, visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import find, words
+from flows.management import find, operations, words
 from flows.services import control, describe
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
@@ -71,6 +72,10 @@ class Command(BaseCommand):
             acting = verb(name, summary, identified=True)
             acting.add_argument("--reason", default="", metavar="TEXT")
             acting.add_argument("--by", metavar="USERNAME")
+        effects = verb("operations", "List effects, of all runs or one: the newest, or with --uncertain the longest in doubt.")
+        operations.add_operations(effects)
+        effects.add_argument("--limit", type=_positive, default=50, metavar="N")
+        operations.add_resolve(verb("resolve", "Say what became of an effect of which nobody knows whether it happened."))
         _add_graph(verb("graph", "Draw a flow."))
         verb("verify", "Compare log and row of one run, or of all.").add_argument("id", nargs="?", metavar="ID")
         verb("definitions", "List the flows that this process knows.")
@@ -106,12 +111,23 @@ class Command(BaseCommand):
             for row in describe.list_workflows(flow=flow, status=status, key=key, limit=limit, using=options["database"])
         ]
         self._put([dict(zip(titles, row, strict=True)) for row in rows], words.table(titles, rows), options)
-        self._say(f"{len(rows)} shown{'; there may be more (--limit)' if len(rows) == limit else ''}")
+        self._shown(len(rows), limit)
 
     def do_show(self, *, id: str, **options: Any) -> None:
-        """The five answers of a run, and its timeline."""
-        found = describe.describe(find.workflow(id, options["database"]), using=options["database"])
-        self._put(found, words.description(found), options)
+        """The five answers of a run, its timeline, and what it did outside."""
+        using = options["database"]
+        found = describe.describe(find.workflow(id, using), using=using)
+        rows = list(operations.of(found.id, using))
+        text = "\n\n".join(part for part in (words.description(found), operations.of_run(rows)) if part)
+        self._put({**dataclasses.asdict(found), "operations": operations.as_data(rows)}, text, options)
+
+    def do_operations(self, *, uncertain: bool, workflow: str | None, limit: int, **options: Any) -> None:
+        """One line an effect."""
+        using = options["database"]
+        wanted = find.workflow(workflow, using) if workflow is not None else None
+        rows = list(operations.of(wanted, using, uncertain=uncertain)[:limit])
+        self._put(operations.as_data(rows), operations.as_table(rows), options)
+        self._shown(len(rows), limit)
 
     def do_definitions(self, **options: Any) -> None:
         """One line a flow and version."""
@@ -173,6 +189,16 @@ class Command(BaseCommand):
             raise CommandError(f"Event {visible.plain(event_id)} is known with another payload; it was kept apart.")
         self._say(f"{len(found.woken)} woken")
 
+    def do_resolve(self, *, by: str, **options: Any) -> None:
+        """Say what became of an operation; prints what became of the verdict."""
+        names = ("operation", "verdict", "reason", "external_id", "evidence", "seen")
+        using = options["database"]
+        found = operations.give(**{name: options[name] for name in names}, user=find.user(by, using), using=using)
+        self._put(found, found.code.value, options)
+        if not found:
+            raise CommandError(found.sentence)
+        self._say(found.sentence)
+
     def do_cancel(self, **options: Any) -> None:
         """Cancel a run."""
         self._control(control.cancel, **options)
@@ -199,6 +225,9 @@ class Command(BaseCommand):
             self.stdout.write(words.as_json(value))
         elif text:
             self.stdout.write(text)
+
+    def _shown(self, count: int, limit: int) -> None:
+        self._say(f"{count} shown{'; there may be more (--limit)' if count == limit else ''}")
 
     def _say(self, text: str) -> None:
         """Words, which are no data."""

@@ -1,0 +1,139 @@
+"""Commitments, read-only: what workflows owe to somebody outside, the live ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from flows.admin import rendering
+from flows.admin.read_only import as_uuid
+from flows.admin.records import RecordAdmin
+from flows.core import payload, visible
+from flows.core.protocol import CommitmentStatus
+from flows.models import Commitment
+from flows.models.commitment import LIVE
+
+MAX_KINDS = 30
+
+
+class StatusFilter(admin.SimpleListFilter):
+    """The live ones, unless another status is asked for."""
+
+    title = _("status")
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("all", _("All")), *((status.value, status.value) for status in CommitmentStatus)]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        chosen = self.value()
+        for value, label in [(None, _("Live")), *self.lookup_choices]:
+            query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
+            yield {"selected": chosen == value, "query_string": query, "display": label}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Commitment]) -> QuerySet[Commitment]:
+        match self.value():
+            case None:
+                return queryset.filter(status__in=LIVE)
+            case "all":
+                return queryset
+            case status:
+                return queryset.filter(status=status)
+
+
+class KindFilter(admin.SimpleListFilter):
+    """By kind: those of live commitments, found by one step in their index for each."""
+
+    title = _("kind")
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        kinds: list[str] = []
+        live = Commitment.objects.using(model_admin.alias).filter(status__in=LIVE).order_by("kind").values_list("kind", flat=True)
+        while len(kinds) < MAX_KINDS:
+            following = (live.filter(kind__gt=kinds[-1]) if kinds else live).first()
+            if following is None:
+                break
+            kinds.append(following)
+        return [(kind, visible.plain(kind)) for kind in kinds]
+
+    def has_output(self) -> bool:
+        return True
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Commitment]) -> QuerySet[Commitment]:
+        kind = self.value()
+        if kind is None:
+            return queryset
+        return queryset.filter(kind=kind) if payload.is_text(kind) else queryset.none()
+
+
+@admin.register(Commitment)
+class CommitmentAdmin(RecordAdmin):
+    """What is owed, until when, and how it ends."""
+
+    list_display = ("title", "chip", "shown_kind", "of_workflow", "node", "deadline_at", "opened_at")
+    list_display_links = ("title",)
+    list_filter = (StatusFilter, KindFilter)
+    fields = (
+        *("title", "shown_reference", "chip", "shown_kind", "of_workflow", "of_operation", "node", "visit", "shown_terms"),
+        *("releasable", "may_defer", "deadline_at", "breached_at", "shown_holder", "shown_reason"),
+        *("opened_at", "closed_at", "shown_closed_by"),
+    )
+    readonly_fields = (
+        *("title", "shown_reference", "chip", "shown_kind", "of_workflow", "of_operation", "shown_terms"),
+        *("shown_holder", "shown_reason", "shown_closed_by"),
+    )
+    search_fields = ("workflow_id",)
+    search_help_text = _("The whole id of a workflow")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer("terms")
+
+    @admin.display(description=_("commitment"))
+    def title(self, obj: Commitment) -> SafeString:
+        return rendering.inline(obj.name)
+
+    @admin.display(description=_("kind"))
+    def shown_kind(self, obj: Commitment) -> SafeString:
+        return rendering.inline(obj.kind)
+
+    @admin.display(description=_("reference"))
+    def shown_reference(self, obj: Commitment) -> SafeString:
+        return rendering.inline(obj.reference or "–")
+
+    @admin.display(description=_("terms"))
+    def shown_terms(self, obj: Commitment) -> SafeString | str:
+        return rendering.value(payload.decode(obj.terms)) if obj.terms is not None else "–"
+
+    @admin.display(description=_("held by"))
+    def shown_holder(self, obj: Commitment) -> SafeString:
+        return rendering.inline(obj.holder or "–")
+
+    @admin.display(description=_("reason"))
+    def shown_reason(self, obj: Commitment) -> SafeString | str:
+        return rendering.block(obj.reason) if obj.reason else "–"
+
+    @admin.display(description=_("closed by"))
+    def shown_closed_by(self, obj: Commitment) -> SafeString:
+        return rendering.inline(obj.closed_by or "–")
+
+    @admin.display(description=_("begun by"))
+    def of_operation(self, obj: Commitment) -> SafeString | str:
+        url = self.url("outlast_flows_operation_change", quote(obj.operation_id)) if obj.operation_id else ""
+        return format_html('<a href="{}">{}</a>', url, rendering.inline(obj.operation_id or "")) if url else "–"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Commitment], search_term: str
+    ) -> tuple[QuerySet[Commitment], bool]:
+        number = as_uuid(search_term)
+        if not search_term.strip():
+            return queryset, False
+        return (queryset.filter(workflow_id=number) if number else queryset.none()), False
