@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         supersede,
     )
     from flows.services.attempt import Attempt as Attempt
+    from flows.services.operation import Operation as Operation
     from flows.services.start import Started
 
 _VERBS = frozenset(
@@ -129,10 +130,14 @@ def __getattr__(name: str) -> Any:
         from flows import api
 
         return getattr(api, name)
-    if name == "Attempt":  # for annotations in activities.py
+    if name == "Attempt":  # these two are for annotations in activities.py
         from flows.services.attempt import Attempt
 
         return Attempt
+    if name == "Operation":
+        from flows.services.operation import Operation
+
+        return Operation
     raise AttributeError(f"module 'flows' has no attribute {name!r}")
 
 

@@ -74,7 +74,7 @@ MOVES: dict[Status | None, frozenset[Status]] = {
     ),
     Status.WAITING: frozenset({Status.RUNNABLE, Status.PAUSED} | _LEAVE),
     Status.PAUSED: frozenset({Status.RUNNABLE} | _LEAVE),
-    Status.RECONCILING: frozenset({Status.RUNNABLE, Status.WAITING, Status.COMPLETE, Status.FAILED} | _LEAVE),
+    Status.RECONCILING: frozenset({Status.RUNNABLE, Status.WAITING, Status.PAUSED, Status.COMPLETE, Status.FAILED} | _LEAVE),
     Status.CANCELLING: frozenset({Status.CANCELLING, Status.CANCELLED, Status.SUPERSEDED, Status.FAILED}),
     Status.COMPLETE: frozenset(),
     Status.FAILED: frozenset(),

@@ -40,7 +40,7 @@ BEGIN
         running>cancelling,running>superseded,
         waiting>runnable,waiting>paused,waiting>cancelling,waiting>superseded,
         paused>runnable,paused>cancelling,paused>superseded,
-        reconciling>runnable,reconciling>waiting,reconciling>complete,reconciling>failed,reconciling>cancelling,
+        reconciling>runnable,reconciling>waiting,reconciling>paused,reconciling>complete,reconciling>failed,reconciling>cancelling,
         reconciling>superseded,
         cancelling>cancelling,cancelling>cancelled,cancelling>superseded,cancelling>failed
         }'::text[]) THEN

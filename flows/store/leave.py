@@ -84,7 +84,7 @@ WITH old AS (
 ), moved AS (
     UPDATE outlast_workflow w
     SET status = 'paused', outcome = CASE WHEN old.outcome = '' THEN 'WAITING' ELSE old.outcome END, version = w.version + 1,
-        updated_at = flows_now()
+        pause_requested_at = NULL, updated_at = flows_now()
     FROM old WHERE w.id = old.id
     RETURNING w.*, old.status AS was
 ), logged AS (
@@ -123,7 +123,7 @@ WITH old AS (
                       WHERE o.workflow_id = %(id)s::uuid AND o.kind = 'effect' AND o.status IN ('in_flight', 'uncertain'))
 ), moved AS (
     UPDATE outlast_workflow w
-    SET status = 'runnable', outcome = '', version = w.version + 1, due_at = NULL,
+    SET status = 'runnable', outcome = '', version = w.version + 1, due_at = NULL, pause_requested_at = NULL,
         rank = flows_now() - w.priority * %(priority_seconds)s::int * interval '1 second', updated_at = flows_now()
     FROM old WHERE w.id = %(id)s::uuid
     RETURNING w.*, old.status AS was

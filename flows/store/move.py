@@ -38,7 +38,8 @@ WITH moved AS (
                       THEN coalesce(%(wakes_at)s::timestamptz, flows_now() + %(wakes_in)s::interval,
                                     flows_now() + %(deadline)s::interval) END,
         result = coalesce(%(workflow_result)s::jsonb, w.result),
-        pause_requested_at = CASE WHEN %(status)s IN ('running', 'reconciling') THEN w.pause_requested_at END, target = %(target)s,
+        pause_requested_at = CASE WHEN %(status)s IN ('running', 'reconciling') AND %(target)s = '' THEN w.pause_requested_at END,
+        target = %(target)s,
         updated_at = flows_now()
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
       AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid

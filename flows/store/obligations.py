@@ -70,7 +70,9 @@ WITH old AS (
         SELECT FROM outlast_wait o WHERE o.workflow_id = w.id AND o.closed_at IS NULL AND o.kind = 'reconciliation'))
 ), moved AS (
     UPDATE outlast_workflow w
-    SET status = 'runnable', outcome = '', error_code = NULL, version = w.version + 1, due_at = NULL, wake_seq = w.wake_seq + 1,
+    SET status = CASE WHEN w.pause_requested_at IS NULL THEN 'runnable' ELSE 'paused' END,
+        outcome = CASE WHEN w.pause_requested_at IS NULL THEN '' ELSE 'WAITING' END, pause_requested_at = NULL,
+        error_code = NULL, version = w.version + 1, due_at = NULL, wake_seq = w.wake_seq + 1,
         rank = flows_now() - w.priority * %(priority_seconds)s::int * interval '1 second', updated_at = flows_now()
     FROM old WHERE w.id = old.id
     RETURNING w.*, old.status AS was
@@ -78,12 +80,12 @@ WITH old AS (
     UPDATE outlast_wait o SET status = 'satisfied', closed_at = flows_now()
     FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL AND o.kind = 'reconciliation'
 ), {_LOGGED}
-SELECT id, queue, flow_name, node FROM moved
+SELECT id, queue, flow_name, node FROM moved WHERE status = 'runnable'
 """
 
 
 def reconciled(workflow: UUID, priority_seconds: int, ref: str, using: str) -> tuple[UUID, str, str, str] | None:
-    """Nothing of it is in doubt any more: it is ready; the row for a hint, or None where it was not waiting for that."""
+    """Nothing of it is in doubt any more: it is ready, or paused if that was asked. The row for a hint, if it is ready now."""
     params = {"id": workflow, "priority_seconds": priority_seconds, "trigger": "reconciled", "ref": ref, "note": None}
     rows = run("reconciled", RECONCILED, params, using)
     return (rows[0][0], rows[0][1], rows[0][2], rows[0][3]) if rows else None
@@ -95,7 +97,8 @@ WITH old AS (
     WHERE id = %(id)s::uuid AND (status = 'reconciling' AND target = '' OR status = 'cancelling' AND outcome = '')
 ), moved AS (
     UPDATE outlast_workflow w
-    SET status = CASE WHEN old.status = 'reconciling' THEN 'waiting' ELSE old.status END, outcome = 'HUMAN_REQUIRED', error_code = %(code)s,
+    SET status = CASE WHEN old.status <> 'reconciling' THEN old.status WHEN w.pause_requested_at IS NULL THEN 'waiting' ELSE 'paused' END,
+        outcome = 'HUMAN_REQUIRED', pause_requested_at = NULL, error_code = %(code)s,
         version = w.version + 1, updated_at = flows_now()
     FROM old WHERE w.id = old.id
     RETURNING w.*, old.status AS was
@@ -142,7 +145,8 @@ WITH old AS (
     WHERE id = %(id)s::uuid AND status IN ('reconciling', 'cancelling') AND target = %(target)s AND owed = 0
 ), moved AS (
     UPDATE outlast_workflow w
-    SET status = %(target)s, outcome = %(outcome)s, error_code = coalesce(%(code)s, w.error_code), version = w.version + 1,
+    SET status = %(target)s, outcome = %(outcome)s, pause_requested_at = NULL,
+        error_code = coalesce(%(code)s, w.error_code), version = w.version + 1,
         updated_at = flows_now()
     FROM old WHERE w.id = old.id
     RETURNING w.*, old.status AS was

@@ -77,6 +77,7 @@ class Story:
         self.wait("its end", self.ended)
         description = flows.describe(self.workflow)
         demo_report.print_timeline(description)
+        demo_report.print_operations(description.id)
         print(f"\nOutcome: {description.outcome}\nResult:  {description.result}")
         sound = demo_report.check_effects(description, self.remote, main_before)
         sound = sound and (INTERACTIVE or demo_report.answers_of(description) == self.answers)
@@ -178,7 +179,8 @@ class Story:
         while not holds():
             row = self.row()
             self.check_processes(what)
-            suspended = row["status"] in LIVE and row["outcome"] not in ("", "WAITING")
+            # On the way to its end it gives back what it holds: nobody need act.
+            suspended = row["status"] in LIVE and row["status"] != "reconciling" and row["outcome"] not in ("", "WAITING")
             ended = row["status"] not in LIVE and not holds()
             if suspended or ended or time.monotonic() > self.deadline:
                 import flows

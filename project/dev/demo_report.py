@@ -27,6 +27,19 @@ def print_timeline(description: Any) -> None:
         print(f"  {row['node']:<11}  {what}: {row['outcome']:<10} {span:>6.2f} s  {row['error_code'] or ''}".rstrip())
 
 
+def print_operations(workflow_id: Any) -> None:
+    """Every call to the outside, as the ledger has it, and what was owed."""
+    from flows.models import Commitment, Operation
+
+    print("\nThe effects, from outlast_operation:\n")
+    for row in Operation.objects.filter(workflow_id=workflow_id).order_by("flown_at", "pk"):
+        name = row.pk.partition("/")[2]
+        print(f"  {name:<30}  {row.kind:<12}  {row.status:<11}  attempt {row.attempt}  {row.external_id[:12]}".rstrip())
+    print("\nWhat was owed, from outlast_commitment:\n")
+    for held in Commitment.objects.filter(workflow_id=workflow_id).order_by("pk"):
+        print(f"  {held.name:<30}  {held.status}")
+
+
 class Checks:
     """Each check says what it looked at. `failed` counts those that do not hold."""
 
@@ -46,6 +59,7 @@ def check_effects(description: Any, remote: Path, main_before: str) -> bool:
     _check_branch(check, description, remote)
     _check_main(check, description, remote, main_before)
     _check_events(check, description)
+    _check_ledger(check, description)
     _check_log(check, description)
     lost = [row["node"] for row in description.attempts if row["outcome"] == "lost"]
     activities = len({row["activity_seq"] for row in description.attempts})
@@ -97,6 +111,16 @@ def _check_events(check: Checks, description: Any) -> None:
     once = len({event.event_id for event in events}) == len(events) and all(e.status == "consumed" for e in events)
     text = f"CI sent {len(events)} events, delivered {counts} times, each consumed once"
     check(text, holds=bool(events) and once and not strangers)
+
+
+def _check_ledger(check: Checks, description: Any) -> None:
+    from flows import commitments
+    from flows.models import Operation
+
+    rows = list(Operation.objects.filter(workflow_id=description.id))
+    known = {row.pk for row in rows if row.status == "succeeded"}
+    text = f"of {len(rows)} operations in the ledger every outcome is known, and nothing is owed any more"
+    check(text, holds=len(known) == len(rows) > 0 and not commitments.active(workflow=description.id))
 
 
 def _check_log(check: Checks, description: Any) -> None:

@@ -1,7 +1,7 @@
 """The work of the coding agent's nodes. Each function is one attempt, and each may be killed at any line and run again.
 
-What makes that safe, without a ledger: trees and commits are functions of recorded values (their names do not change
-from attempt to attempt), refs of the remote move by compare and swap only, and each effect carries its identity.
+What makes that safe: trees and commits are functions of recorded values (their names do not change from attempt to attempt), refs of the
+remote move by compare and swap only, and each effect carries its identity. Where nobody knows what became of one, `undoing.py` asks.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from project.agents.coding import commits, policy, reading
 from project.agents.coding.git import MAIN, Workspace, clone, head_of
 from project.agents.coding.model import get_model
 from project.agents.coding.suite import run_tests_of
+from project.agents.coding.undoing import branch_of
 
 if TYPE_CHECKING:
     from flows import Attempt, State
@@ -91,7 +92,7 @@ def push_branch(attempt: Attempt) -> dict[str, Any]:
     candidate = attempt.results["propose"]
     space = _workspace(attempt)
     commit = commits.candidate_commit(space, attempt, candidate)
-    branch = f"refs/heads/outlast/{attempt.workflow_id}"
+    branch = branch_of(attempt.workflow_id)
     there = space.fetch(branch)
     if there != commit:
         if there is not None:
@@ -100,6 +101,11 @@ def push_branch(attempt: Attempt) -> dict[str, Any]:
         if not space.swap(branch, there, commit):
             raise Transient("the branch was moved during the push")
     return {"sha": commit, "branch": branch, "candidate": candidate["digest"]}
+
+
+def what_is_pushed(state: State) -> dict[str, Any]:
+    """What is asked of the remote, as it is recorded before the push."""
+    return {"candidate": state.results["propose"]["digest"]}
 
 
 def pushed_sha(state: State) -> str:

@@ -13,11 +13,14 @@ from project.agents.coding import policy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from flows import Attempt
+    from flows import Attempt, Operation
     from project.agents.coding.git import Workspace
 
+    #: Whoever does the work, and whoever asks afterwards what became of it: both know what is recorded.
+    Recorded = Attempt | Operation
+
 OPERATION, WORKFLOW = "Outlast-Operation", "Outlast-Workflow"
-CANDIDATE, REVISION = "Outlast-Candidate", "Outlast-Revision"
+CANDIDATE, REVISION, REVERTS = "Outlast-Candidate", "Outlast-Revision", "Outlast-Reverts"
 
 
 def main_of(space: Workspace) -> str:
@@ -40,23 +43,23 @@ def tree_of(space: Workspace, value: Mapping[str, Any]) -> str:
     return tree
 
 
-def candidate_commit(space: Workspace, attempt: Attempt, candidate: Mapping[str, Any]) -> str:
+def candidate_commit(space: Workspace, of: Recorded, candidate: Mapping[str, Any]) -> str:
     """The candidate as a commit on its base: equal in every attempt, so a second push finds the first."""
     value = candidate["value"]
     text = f"{_title(candidate)}\n\n{value['summary']}"
-    message = _message(text, attempt, candidate, {REVISION: candidate["revision"]})
-    return space.commit(tree_of(space, value), [value["base"]], message, _moment(attempt))
+    message = _message(text, of, candidate, {REVISION: candidate["revision"]})
+    return space.commit(tree_of(space, value), [value["base"]], message, moment_of(of))
 
 
 def merge_commit(space: Workspace, attempt: Attempt, candidate: Mapping[str, Any], commit: str) -> str:
     """The merge of the candidate's commit into its base, under this attempt's operation; main has not moved yet."""
     value = candidate["value"]
     message = _message(f"Merge: {_title(candidate)}", attempt, candidate, {OPERATION: attempt.operation_id})
-    return space.commit(tree_of(space, value), [value["base"], commit], message, _moment(attempt))
+    return space.commit(tree_of(space, value), [value["base"], commit], message, moment_of(attempt))
 
 
-def _message(text: str, attempt: Attempt, candidate: Mapping[str, Any], more: Mapping[str, Any]) -> str:
-    trailers = {WORKFLOW: attempt.workflow_id, CANDIDATE: candidate["digest"], **more}
+def _message(text: str, of: Recorded, candidate: Mapping[str, Any], more: Mapping[str, Any]) -> str:
+    trailers = {WORKFLOW: of.workflow_id, CANDIDATE: candidate["digest"], **more}
     return f"{text}\n\n" + "".join(f"{key}: {value}\n" for key, value in trailers.items())
 
 
@@ -65,9 +68,17 @@ def _title(candidate: Mapping[str, Any]) -> str:
     return f"upgrade {value['library']} from {value['from']} to {value['to']}"
 
 
-def _moment(attempt: Attempt) -> int:
-    moment: int = attempt.results["inspect"]["read_at"]
+def moment_of(of: Recorded) -> int:
+    """The one time that all commits of a workflow carry."""
+    moment: int = of.results["inspect"]["read_at"]
     return moment
+
+
+def revert_message(operation: Operation, merge: str) -> str:
+    """What the commit that takes a merge back says of itself."""
+    trailers = {WORKFLOW: operation.workflow_id, OPERATION: operation.id, REVERTS: merge}
+    text = f"Revert: merge {merge[:12]}, which is no longer wanted"
+    return f"{text}\n\n" + "".join(f"{key}: {value}\n" for key, value in trailers.items())
 
 
 def check_ours(space: Workspace, attempt: Attempt, there: str, revision: int) -> None:
@@ -80,14 +91,19 @@ def check_ours(space: Workspace, attempt: Attempt, there: str, revision: int) ->
         raise StateConflict("the branch already holds a newer revision", commit=there)
 
 
-def landed(space: Workspace, attempt: Attempt, candidate: Mapping[str, Any]) -> str | None:
+def landed(space: Workspace, of: Recorded, candidate: Mapping[str, Any]) -> str | None:
     """The merge of this candidate in main, if it is there: an earlier attempt may have got that far."""
-    merges = merges_in(space, attempt, f"{candidate['value']['base']}..{main_of(space)}")
+    merges = merges_in(space, of, f"{candidate['value']['base']}..{main_of(space)}")
     return next((commit for commit, digest in merges.items() if digest == candidate["digest"]), None)
 
 
-def merges_in(space: Workspace, attempt: Attempt, span: str) -> dict[str, str]:
+def merges_in(space: Workspace, of: Recorded, span: str) -> dict[str, str]:
     """The merges of this workflow in the span, each with the candidate that it merged."""
     owners, digests = space.trailers(span, WORKFLOW), space.trailers(span, CANDIDATE)
-    ours = [commit for commit in space.trailers(span, OPERATION) if owners.get(commit) == str(attempt.workflow_id)]
+    reverts = space.trailers(span, REVERTS)
+    ours = [
+        commit
+        for commit in space.trailers(span, OPERATION)
+        if owners.get(commit) == str(of.workflow_id) and commit not in reverts
+    ]
     return {commit: digests.get(commit, "") for commit in ours}

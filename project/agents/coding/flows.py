@@ -7,12 +7,15 @@ from flows import (
     Activity,
     Approval,
     Checkpoint,
+    Commits,
     Deadline,
     Decision,
+    Effect,
     End,
     Flow,
     Gate,
     Retry,
+    Servicing,
     Visits,
     Wait,
     minutes,
@@ -31,8 +34,10 @@ from project.agents.coding.activities import (
     revalidate_main,
     revision_exists,
     run_tests,
+    what_is_pushed,
 )
 from project.agents.coding.policy import check_value
+from project.agents.coding.undoing import delete_branch, find_branch, find_merge, remove_workspace, revert_merge
 
 
 class UpgradeLibrary(Flow):
@@ -44,7 +49,17 @@ class UpgradeLibrary(Flow):
         checkpoint = Checkpoint(validate=revision_exists)
 
     inspect = Activity(inspect_repository, timeout=minutes(2), then="workspace")
-    workspace = Activity(create_workspace, timeout=minutes(2), then="propose")
+    workspace = Activity(
+        create_workspace,
+        timeout=minutes(2),
+        commits=Commits(
+            "workspace",
+            kind="folder",
+            release=Servicing(remove_workspace, idempotent=True),
+            reference=lambda result: result["folder"],
+        ),
+        then="propose",
+    )
     propose = Decision(
         propose_patch,
         choices={"patch": "test", "give_up": "gave_up"},
@@ -53,7 +68,13 @@ class UpgradeLibrary(Flow):
         visits=Visits(6, then="gave_up"),
     )
     test = Activity(run_tests, timeout=minutes(5), on={VerificationFailed: "propose"}, then="push")
-    push = Activity(push_branch, timeout=minutes(5), retry=Retry(max_attempts=5), then="ci")
+    push = Activity(
+        push_branch,
+        timeout=minutes(5),
+        retry=Retry(max_attempts=5),
+        effect=Effect(reconcile=find_branch, compensate=Servicing(delete_branch, idempotent=True), request=what_is_pushed),
+        then="ci",
+    )
     ci = Wait(
         "ci.finished",
         key=pushed_sha,
@@ -75,6 +96,7 @@ class UpgradeLibrary(Flow):
         gate=Gate(approved_by="ask"),
         timeout=minutes(2),
         retry=Retry(max_attempts=5),
+        effect=Effect(reconcile=find_merge, compensate=Servicing(revert_merge, idempotent=True)),
         on={StateConflict: "propose"},
         then="confirm",
     )

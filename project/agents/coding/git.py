@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.errors import InvalidCandidate, Transient
+from flows.errors import AmbiguousOutcome, InvalidCandidate, Transient
 from project.agents.coding.processes import own_group
 
 if TYPE_CHECKING:
@@ -172,12 +172,25 @@ class Workspace:
         """Compare and swap on the remote: `ref` goes from `old` to `new`, or False because somebody moved it meanwhile.
 
         A push whose answer was lost is settled by looking at the ref.
+
+        Raises:
+            GitFailed: it was not moved. AmbiguousOutcome: nobody can say whether it was.
         """
+        return self._push(ref, old, new)
+
+    def delete(self, ref: str, old: str) -> bool:
+        """Compare and delete on the remote: False because it stands elsewhere, or is gone already. Errors as for `swap`."""
+        return head_of(self.remote, ref) == old and self._push(ref, old, None)
+
+    def _push(self, ref: str, old: str | None, new: str | None) -> bool:
         lease = f"--force-with-lease={ref}:{old or ''}"
         try:
-            self.git("push", "--quiet", "--no-verify", lease, "--", self.remote, f"{new}:{ref}")
-        except GitFailed:
-            there = head_of(self.remote, ref)
+            self.git("push", "--quiet", "--no-verify", lease, "--", self.remote, f"{new or ''}:{ref}")
+        except GitFailed as failed:
+            try:
+                there = head_of(self.remote, ref)
+            except GitFailed:
+                raise AmbiguousOutcome(f"the push of {ref} failed, and the remote does not answer") from failed
             if there == old:
                 raise
             return there == new

@@ -90,12 +90,12 @@ def taking_over() -> Any:
 
 def carry_on(worker: LocalWorker, workflow: Any, key: str) -> None:
     for _ in range(ROUNDS):
-        worker.run([Workflow.objects.get(pk=workflow).queue])
+        worker.run(dict.fromkeys([Workflow.objects.get(pk=workflow).queue, "cleanup"]))
         worker.tick()
         row = Workflow.objects.get(pk=workflow)
         if row.status in ENDED:
             return
-        if row.outcome not in ("", "WAITING"):
+        if row.outcome not in ("", "WAITING", "RECONCILIATION_REQUIRED"):
             raise NotToBeEnded(f"{row.outcome} {row.error_code} at {row.node}")
         for wait in Wait.objects.filter(workflow_id=workflow, status="open"):
             end_wait(wait, key)
@@ -104,7 +104,7 @@ def carry_on(worker: LocalWorker, workflow: Any, key: str) -> None:
 
 def end_wait(wait: Wait, key: str) -> None:
     """What the world does about a wait. Twice is once."""
-    if wait.kind in ("timer", "retry_window"):
+    if wait.kind in ("timer", "retry_window", "reconciliation"):
         Clock("default").move(minutes=10)
     elif wait.event_type == "ci.finished":
         hear_ci(wait)
