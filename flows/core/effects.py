@@ -51,7 +51,7 @@ OPERATION_MOVES: dict[OperationStatus, frozenset[OperationStatus]] = {
 #: Nothing may replan, restart or compensate past one of these.
 UNSETTLED = frozenset({OperationStatus.IN_FLIGHT, OperationStatus.UNCERTAIN})
 
-PROBES = Retry(max_attempts=6, initial=timedelta(seconds=2), maximum=timedelta(minutes=10), backoff=3.0)
+PROBES = Retry(max_attempts=6, initial=timedelta(seconds=2), maximum=timedelta(minutes=10), backoff=3.0, max_lost=25)
 
 
 class OperationKind(StrEnum):
@@ -175,6 +175,8 @@ Next = Settle | AskAgain | AskPerson
 
 #: Codes of a doubt that only a person can settle.
 NOT_RECONCILABLE, OUTCOME_UNKNOWN = "NOT_RECONCILABLE", "OUTCOME_UNKNOWN"
+#: Workers keep dying while they look at it.
+LOOKS_LOST = "LOOKS_LOST"
 #: The call that should have mitigated or ended something failed, for certain, as often as it may be tried.
 SERVICING_FAILED = "SERVICING_FAILED"
 
@@ -188,8 +190,13 @@ def after_error(error: BaseException) -> OperationStatus:
     return OperationStatus.FAILED if certain else OperationStatus.UNCERTAIN
 
 
-def at_doubt(effect: Askable, tries: int = 0) -> Next:
-    """What follows when somebody looks at an uncertain operation that was asked about `tries` times before."""
+def at_doubt(effect: Askable, tries: int = 0, lost: int = 0) -> Next:
+    """What follows when somebody looks at an uncertain operation that was asked about `tries` times before.
+
+    `lost`: looks that went down with their worker; they had no answer, and are bounded apart.
+    """
+    if lost > effect.probes.max_lost:
+        return AskPerson(LOOKS_LOST)
     if tries >= effect.probes.max_attempts:
         return AskPerson(OUTCOME_UNKNOWN)
     if effect.reconcile is not None:

@@ -153,6 +153,7 @@ class Migration(migrations.Migration):
                 ("settled_by", models.TextField(blank=True, verbose_name="settled by")),
                 ("looks", models.IntegerField(default=0)),
                 ("tries", models.IntegerField(default=0)),
+                ("lost", models.IntegerField(default=0)),
                 ("due_at", models.DateTimeField(null=True)),
                 ("worker_id", models.UUIDField(null=True)),
                 ("worker_pid", models.IntegerField(null=True)),

@@ -15,7 +15,8 @@ class Operation(models.Model):
     """One call, known by an id that is the same over all attempts. In flight is committed before the call; unknown is a status of its own.
 
     `due_at`: when a servicing turn must look at it; None if nobody need, or only a person can. `looks` counts and fences the looks, `tries`
-    those since the last change of status. `of` is the operation that a compensation mitigates.
+    those since the last change of status that had an answer, `lost` those that went down with their worker. `of` is the operation that a
+    compensation mitigates.
     """
 
     id = models.TextField(primary_key=True)
@@ -54,6 +55,7 @@ class Operation(models.Model):
     settled_by = models.TextField(_("settled by"), blank=True)
     looks = models.IntegerField(default=0)
     tries = models.IntegerField(default=0)
+    lost = models.IntegerField(default=0)
     due_at = models.DateTimeField(null=True)
     worker_id = models.UUIDField(null=True)
     worker_pid = models.IntegerField(null=True)

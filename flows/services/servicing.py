@@ -104,7 +104,7 @@ def _look(host: Host, operation: str, number: int, using: str) -> None:
         assert isinstance(asked, Servicing)
         _call(host, row, number, asked, using)
     else:
-        following = at_doubt(asked, row.tries - 1)
+        following = at_doubt(asked, row.tries - 1, row.lost)
         if isinstance(following, AskAgain):
             _ask(host, row, number, asked, using)
         else:

@@ -165,6 +165,14 @@ WITH ended AS (
 SELECT id, NOT may_defer FROM ended
 """
 
+#: The claim of a look does not lock the workflow: what it takes at this moment is waited for, and seen by the statement after this one.
+HOLD = """
+SELECT o.id FROM outlast_operation o JOIN outlast_commitment c ON c.id = o.commitment_id
+WHERE c.workflow_id = %(workflow)s::uuid AND (c.id = %(id)s::bigint OR %(id)s::bigint IS NULL AND c.name = %(name)s)
+  AND o.settled_at IS NULL
+ORDER BY o.id FOR UPDATE OF o
+"""
+
 #: What can still be ended by somebody's word.
 OPEN = ("active", "breached", "releasing")
 
@@ -194,6 +202,7 @@ def end(
         "reason": reason,
         "from": list(OPEN),
     }
+    run("hold releases", HOLD, {name: params[name] for name in ("workflow", "id", "name")}, using)
     return [(row[0], row[1]) for row in run("end commitment", END, params, using)]
 
 

@@ -72,12 +72,14 @@ def later(operation: str, looks: int, *, delay: timedelta | None, code: str, sta
     return bool(run("look later", LATER, params, using))
 
 
-#: A call that was under way may have happened. Who looked may be frozen: the number of the look fences what it says afterwards.
+#: A look that went down with its worker had no answer: it is counted apart. A call that was under way may have happened.
+#: Who looked may be frozen: the number of the look fences what it says afterwards.
 PUT_BACK = """
 UPDATE outlast_operation o
 SET worker_id = NULL, worker_pid = NULL, timeout_at = NULL, due_at = flows_now(), looks = o.looks + 1,
     doubt_since = CASE WHEN o.status = 'in_flight' THEN flows_now() ELSE o.doubt_since END,
-    tries = CASE WHEN o.status = 'in_flight' THEN 0 ELSE o.tries END,
+    tries = CASE WHEN o.status = 'in_flight' THEN 0 ELSE o.tries - 1 END, lost = o.lost + 1,
+    attempt = o.attempt - CASE WHEN o.status = 'in_flight' THEN 1 ELSE 0 END,
     status = CASE WHEN o.status = 'in_flight' THEN 'uncertain' ELSE o.status END
 WHERE o.worker_id IS NOT NULL AND o.id = ANY (ARRAY (
         SELECT d.id FROM outlast_operation d LEFT JOIN outlast_worker k ON k.id = d.worker_id
@@ -96,7 +98,7 @@ def put_back(grace: float, using: str, *, worker: UUID | None = None, pids: Sequ
 
 
 AGAIN = """
-UPDATE outlast_operation SET due_at = flows_now(), attempt = 0, tries = 0, looks = looks + 1
+UPDATE outlast_operation SET due_at = flows_now(), attempt = 0, tries = 0, lost = 0, looks = looks + 1
 WHERE id = %(id)s AND status = 'failed' AND kind <> 'effect' AND worker_id IS NULL RETURNING id
 """
 

@@ -52,13 +52,14 @@ WITH held AS (
 ), flown AS (
     INSERT INTO outlast_operation AS o (
         id, workflow_id, activity_seq, node, name, kind, status, request, request_digest, attempt, epoch, intent_version,
-        compensable, two_people, external_id, flown_at, settled_by, looks, tries)
+        compensable, two_people, external_id, flown_at, settled_by, looks, tries, lost)
     SELECT %(id)s, h.id, %(seq)s::int, %(node)s, %(name)s, 'effect', 'in_flight', %(request)s::jsonb, %(digest)s, %(attempt)s::int, h.epoch,
-        h.intent_version, %(compensable)s::bool, %(two_people)s::bool, '', flows_now(), '', 0, 0
+        h.intent_version, %(compensable)s::bool, %(two_people)s::bool, '', flows_now(), '', 0, 0, 0
     FROM held h
     ON CONFLICT (id) DO UPDATE
     SET status = 'in_flight', attempt = EXCLUDED.attempt, epoch = EXCLUDED.epoch, intent_version = EXCLUDED.intent_version,
-        flown_at = EXCLUDED.flown_at, error_code = NULL, settled_at = NULL, settled_by = '', doubt_since = NULL, due_at = NULL, tries = 0
+        flown_at = EXCLUDED.flown_at, error_code = NULL, settled_at = NULL, settled_by = '', doubt_since = NULL, due_at = NULL, tries = 0,
+        lost = 0
     WHERE o.status IN ('planned', 'failed') AND o.request_digest = EXCLUDED.request_digest
     RETURNING o.id
 )
@@ -98,6 +99,7 @@ class Row:
     two_people: bool
     looks: int
     tries: int
+    lost: int
     doubt_since: datetime | None
     due_at: datetime | None
     flow_name: str
@@ -108,7 +110,7 @@ class Row:
 READ = """
 SELECT o.id, o.workflow_id, o.activity_seq, o.node, o.name, o.kind, o.of_id, o.commitment_id, o.status, o.request, o.request_digest,
     o.external_id, o.evidence, o.error_code, o.attempt, o.epoch, o.intent_version, o.compensable, o.two_people,
-    o.looks, o.tries, o.doubt_since, o.due_at,
+    o.looks, o.tries, o.lost, o.doubt_since, o.due_at,
     w.flow_name, w.flow_version, w.key
 FROM outlast_operation o JOIN outlast_workflow w ON w.id = o.workflow_id
 """
@@ -144,7 +146,8 @@ WITH old AS (
         external_id = coalesce(nullif(%(external_id)s, ''), o.external_id), error_code = %(code)s, settled_at = flows_now(),
         settled_by = %(by)s, due_at = CASE WHEN %(due)s::bool THEN flows_now() END,
         worker_id = NULL, worker_pid = NULL, timeout_at = NULL, looks = o.looks + 1, tries = 0,
-        attempt = CASE WHEN %(due)s::bool AND %(afresh)s::bool THEN 0 ELSE o.attempt END
+        attempt = CASE WHEN %(due)s::bool AND %(afresh)s::bool THEN 0 ELSE o.attempt END,
+        lost = CASE WHEN %(afresh)s::bool THEN 0 ELSE o.lost END
     FROM old WHERE o.id = old.id
     RETURNING o.id, o.workflow_id, o.of_id, o.commitment_id,
         CASE o.kind WHEN 'effect' THEN (old.status IN ('in_flight', 'uncertain'))::int
@@ -229,9 +232,9 @@ PLAN = """
 WITH planned AS (
     INSERT INTO outlast_operation (
         id, workflow_id, activity_seq, node, name, kind, of_id, commitment_id, status, request_digest, attempt, epoch, intent_version,
-        compensable, two_people, external_id, settled_by, looks, tries, due_at)
+        compensable, two_people, external_id, settled_by, looks, tries, lost, due_at)
     SELECT %(id)s, w.id, %(seq)s::int, %(node)s, %(name)s, %(kind)s, %(of)s, %(commitment)s::bigint, 'planned', '', 0, w.epoch, w.intent_version,
-        false, false, '', '', 0, 0, flows_now()
+        false, false, '', '', 0, 0, 0, flows_now()
     FROM outlast_workflow w WHERE w.id = %(workflow)s::uuid
     ON CONFLICT (id) DO NOTHING RETURNING workflow_id, kind
 ), owing AS (

@@ -10,36 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import crash
+from tests.support import telling
 from tests.support.chaosapp import journal
 from tests.support.chaosapp.nursery import Nursery
 from tests.support.processes import Site, uneven_attempts
 
-KILLED = -9
 #: For each story: how often each operation is done over its workflows, and how those end.
 COPIES = {"everything": 1, "bundle": 3, "control": 1}
 ENDS = {"everything": {"complete"}, "bundle": {"complete"}, "control": {"superseded", "complete"}}
 
 
-class Teller:
-    """Tells a story in one process after another; each case has a key and a folder of its own."""
-
-    def __init__(self, site: Site, nursery: Nursery, folder: Path) -> None:
-        self.site, self.nursery, self.folder, self.cases = site, nursery, folder, 0
-
-    def begin(self) -> None:
-        self.cases += 1
-        self.key = f"case-{self.cases:04d}"
-        self.world = self.folder / self.key
-        self.world.mkdir()
-
-    def tell(self, story: str, fatal: int | None = None) -> list[str]:
-        """The points that a process passed; it is killed at the fatal one."""
-        path = self.world / f"points-{len(list(self.world.glob('points-*')))}"
-        order = f"record:{path}" if fatal is None else f"at:{fatal}:{path}"
-        code = self.nursery.run(story, self.world, self.key, order)
-        assert code == (0 if fatal is None else KILLED), f"{self.key}: code {code}\n{self.nursery.log.read_text()[-3000:]}"
-        return crash.points(path)
+class Teller(telling.Teller):
+    """And judges how the story ended."""
 
     def judge(self, story: str, why: str) -> None:
         """Ended right, each effect once by its operation id, no call beyond the attempts on record."""

@@ -62,9 +62,9 @@ SELECT md5('w' || n)::uuid, 'FAILED', '', now(), 1, now() FROM generate_series(1
 
 INSERT INTO outlast_operation (
     id, workflow_id, activity_seq, node, name, kind, status, request_digest, attempt, epoch, intent_version, compensable, two_people,
-    external_id, flown_at, settled_by, looks, tries)
+    external_id, flown_at, settled_by, looks, tries, lost)
 SELECT md5('w' || n)::uuid || '/one/' || s, md5('w' || n)::uuid, s, 'one', '', 'effect', 'succeeded', '', 1, 0, 1, false, false,
-    '', now(), '', 0, 0
+    '', now(), '', 0, 0, 0
 FROM generate_series(1, %(count)s) n, generate_series(1, 3) s;
 
 INSERT INTO outlast_commitment (workflow_id, activity_seq, node, visit, name, kind, reference, status, releasable, may_defer, holder, reason,

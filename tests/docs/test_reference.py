@@ -35,7 +35,8 @@ def test_each_code_is_documented() -> None:
     codes |= {
         decide.DEFINITION_FAULT, decide.DEADLINE_EXPIRED, decide.VISITS_EXHAUSTED, activity.RETRIES_EXHAUSTED, activity.WORKER_LOST,
         waits.WAIT_EXPIRED, waits.APPROVAL_EXPIRED, waits.CANDIDATE_MISSING, errors.UNCLASSIFIED,
-        effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, servicing.NOT_DECLARED, obligations.ESCALATED,
+        effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, effects.LOOKS_LOST,
+        servicing.NOT_DECLARED, obligations.ESCALATED,
         obligations.COMMITMENT_OPEN,
         verdicts.Verdict.WORKFLOW_MIGRATION_REQUIRED, verdicts.Verdict.APPROVAL_REQUIRED, verdicts.Verdict.CANDIDATE_INVALID,
     }  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 
 from flows.core import errors
 from flows.core.effects import (
+    LOOKS_LOST,
     NOT_RECONCILABLE,
     OPERATION_MOVES,
     OUTCOME_UNKNOWN,
@@ -58,6 +59,13 @@ def test_a_doubt_is_reconciled_or_asked_for_again_or_shown_to_a_person() -> None
     assert at_doubt(Effect(reconcile=probe, idempotent=True)) == AskAgain(timedelta(0)), "to ask costs less than to do"
     assert at_doubt(Effect(idempotent=True)) == Settle(OperationStatus.PLANNED)
     assert at_doubt(Effect()) == AskPerson(NOT_RECONCILABLE)
+
+
+def test_every_question_has_a_last() -> None:
+    few = Effect(reconcile=probe, probes=Retry(max_attempts=2, max_lost=3))
+    assert at_doubt(few, tries=1, lost=3) == AskAgain(timedelta(0))
+    assert at_doubt(few, tries=2) == AskPerson(OUTCOME_UNKNOWN)
+    assert at_doubt(few, tries=0, lost=4) == AskPerson(LOOKS_LOST), "workers keep dying under it"
 
 
 def test_an_answer_settles_and_no_answer_is_bounded_and_spaced() -> None:
