@@ -12,7 +12,7 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test up lint format bench lock clean setup
+.PHONY: help demo test up chaos lint format bench designs lock clean setup
 
 help: ## What there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1	/' | expand -t 16
@@ -26,6 +26,10 @@ demo: setup ## Runs the coding agent on a real git repository and kills its work
 test: setup ## Runs every test (TESTS="-k name" or a path: only those)
 	@exec $(SERVERS) run --purpose test --fresh -- $(BIN)/python -m project.dev.test $(TESTS)
 
+chaos: setup ## Deployments against a faulty cloud while workers are killed: five minutes (N=100 DURATION=60 SEED=7)
+	@exec env $(if $(N),N=$(N)) $(if $(DURATION),DURATION=$(DURATION)) $(if $(SEED),SEED=$(SEED)) \
+	  $(SERVERS) run --purpose chaosrun --fresh -- $(BIN)/python -m project.dev.chaos
+
 up: setup ## Starts web, workers, Beat and Flower, and prints the addresses
 	@exec $(SERVERS) run --purpose up --single -- $(BIN)/python -m project.dev.up
 
@@ -37,6 +41,11 @@ format: setup ## Puts the code into the project's format
 
 bench: setup ## Speed, beside other runtimes: an hour (BENCH="--workloads w1 --peers absurd": a part)
 	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python benchmarks/run.py $(BENCH)
+
+designs: setup ## Outlast beside simpler designs, on the same faults: a quarter of an hour (RUNS=20 SEED=7 FAULTS=2 DESIGNS=single,outlast)
+	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python -m benchmarks.designs.harness \
+	  $(if $(RUNS),--runs $(RUNS)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
+	  $(if $(DESIGNS),--designs $(DESIGNS)) $(if $(DURATION),--duration $(DURATION))
 
 lock: setup ## Compiles requirements*.txt anew from pyproject.toml
 	@exec $(BIN)/python -m project.dev.lock

@@ -6,6 +6,7 @@ This is the author's vocabulary. Importing it loads no Django; the verbs (`flows
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         acancel_intent,
         adescribe,
         apause,
+        apreview,
         aresume,
         asignal,
         asupersede,
@@ -57,11 +59,14 @@ if TYPE_CHECKING:
         describe,
         get,
         link,
-        list,  # noqa: A004 - the verb's documented name
         pause,
+        preview,
         resume,
         signal,
         supersede,
+    )
+    from flows.api import (
+        list as list,  # noqa: A004 - the verb's documented name, for `from flows import list`
     )
     from flows.services.attempt import Attempt as Attempt
     from flows.services.operation import Operation as Operation
@@ -73,6 +78,7 @@ _VERBS = frozenset(
         "acancel_intent",
         "adescribe",
         "apause",
+        "apreview",
         "aresume",
         "asignal",
         "asupersede",
@@ -83,6 +89,7 @@ _VERBS = frozenset(
         "link",
         "list",
         "pause",
+        "preview",
         "resume",
         "signal",
         "supersede",
@@ -104,7 +111,7 @@ class Flow(_Flow):
         return api.start(cls, input, **options)
 
     @classmethod
-    def start_many(cls, runs: Iterable[tuple[str | None, Mapping[str, Any]]], **options: Any) -> list[Started]:  # type: ignore[valid-type]
+    def start_many(cls, runs: Iterable[tuple[str | None, Mapping[str, Any]]], **options: Any) -> builtins.list[Started]:
         """Start many runs given as (key, input), in one statement."""
         from flows import api
 
@@ -118,7 +125,7 @@ class Flow(_Flow):
         return await api.astart(cls, input, **options)
 
     @classmethod
-    async def astart_many(cls, runs: Iterable[tuple[str | None, Mapping[str, Any]]], **options: Any) -> list[Started]:  # type: ignore[valid-type]
+    async def astart_many(cls, runs: Iterable[tuple[str | None, Mapping[str, Any]]], **options: Any) -> builtins.list[Started]:
         """Async twin of `start_many`."""
         from flows import api
 
@@ -175,6 +182,7 @@ __all__ = [
     "acancel_intent",
     "adescribe",
     "apause",
+    "apreview",
     "aresume",
     "asignal",
     "asupersede",
@@ -187,6 +195,7 @@ __all__ = [
     "link",
     "minutes",
     "pause",
+    "preview",
     "resume",
     "seconds",
     "signal",

@@ -9,6 +9,7 @@ from flows.services.describe import Description, describe
 from flows.services.describe import list_workflows as list  # noqa: A004 - the verb's name in the documentation is flows.list
 from flows.services.events import Received, Reception, signal
 from flows.services.identify import get
+from flows.services.preview import Ending, preview
 from flows.services.start import Started, link, start, start_many
 
 astart = sync_to_async(start)
@@ -20,11 +21,13 @@ asupersede = sync_to_async(supersede)
 apause = sync_to_async(pause)
 aresume = sync_to_async(resume)
 adescribe = sync_to_async(describe)
+apreview = sync_to_async(preview)
 
 __all__ = [
     "Answer",
     "Controlled",
     "Description",
+    "Ending",
     "Received",
     "Reception",
     "Started",
@@ -33,6 +36,7 @@ __all__ = [
     "acancel_intent",
     "adescribe",
     "apause",
+    "apreview",
     "aresume",
     "asignal",
     "astart",
@@ -45,6 +49,7 @@ __all__ = [
     "link",
     "list",
     "pause",
+    "preview",
     "resume",
     "signal",
     "start",

@@ -64,6 +64,7 @@ INSTALLED_APPS = [
     "approvals",
     "tasks",
     "project.agents.coding",
+    "project.agents.deployment",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -9,6 +9,7 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.commitments import Commits
+from flows.core.effects import OperationStatus
 from flows.core.errors import UsageError
 from flows.core.nodes.activity import Activity
 from flows.core.protocol import CommitmentStatus
@@ -33,12 +34,16 @@ class UnknownCommitment(UsageError):
 def active(
     *, kind: str | None = None, workflow: Any = None, name: str | None = None, using: str | None = None
 ) -> list[Commitment]:
-    """The live commitments, oldest first: what is owed to somebody outside now. For monitoring, admission, allocation and other agents.
+    """The live commitments, oldest first: what is (or may be) owed to somebody outside now. For monitoring, admission, allocation and
+    other agents. One whose call has certainly not been made is not among them.
 
     Args:
         kind, name: only these. workflow: only those of this run.
     """
     found = Commitment.objects.using(identify.alias(using)).filter(status__in=LIVE).order_by("opened_at", "pk")
+    found = found.exclude(
+        status=CommitmentStatus.PLANNED, operation__status__in=[OperationStatus.PLANNED, OperationStatus.FAILED]
+    )
     if kind is not None:
         found = found.filter(kind=kind)
     if name is not None:

@@ -261,6 +261,7 @@ def _on_the_way(ids: Sequence[UUID], target: Status, code: str, trigger: str, re
     for row_id in left:
         obligations.doubt(row_id, code, using)
         obligations.go_on(row_id, using)
+        obligations.still_asks(row_id, using)
 
 
 def _reason(reason: str) -> str | None:

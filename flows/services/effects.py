@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from flows.conf import conf
@@ -20,6 +21,7 @@ from flows.core.effects import Effect, OperationStatus, after_error
 from flows.core.errors import AmbiguousOutcome, CompetenceFailure, DefinitionError, LostOwnership, classify
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity
+from flows.core.state import Failed
 from flows.services import commitments, settling
 from flows.services.arrows import Ending, Settlement
 from flows.services.operation import headers
@@ -96,9 +98,10 @@ class Effects:
             compensable=effect.compensation is not None,
             two_people=effect.second_person,
         )
+        self.open.add(call.id)  # before it is: where the answer of the statement is lost, it may be in flight
         if self._fly(flight, name):
-            self.open.add(call.id)
             return call
+        self.open.discard(call.id)
         return self._known(call, flight)
 
     def _fly(self, flight: store.Flight, name: str) -> bool:
@@ -175,9 +178,9 @@ class Effects:
         return Settlement(call.id, OperationStatus.SUCCEEDED, self._number, text, call.external_id)
 
     def _settle(self, settlement: Settlement) -> None:
-        self.open.discard(settlement.operation)
         if record(settlement, self._owned):
             self._owned.row.owed -= 1
+        self.open.discard(settlement.operation)  # only now: until it is on record, nobody knows of it
 
     @property
     def _number(self) -> int:
@@ -234,6 +237,19 @@ def record_own(settlement: Settlement, owned: Owned) -> None:
     if settlement.status is OperationStatus.SUCCEEDED and node is not None and node.commits:
         result = None if settlement.evidence is None else payload.decode(json.loads(settlement.evidence))
         commitments.begin(settlement.operation, owned.row.id, node, result, owned.using)
+
+
+def known_doubts(owned: Owned, failed: Failed, ending: Ending | None) -> Failed:
+    """The failure of an attempt, doubtful exactly if an effect of it is in flight on record and the ending does not settle it.
+
+    The attempt itself may not know: its time may have been over, or the database away, between a commit and the line after it.
+    """
+    node = _node(owned)
+    if node is None or next(node.all_effects(), None) is None:
+        return failed
+    settled = {one.operation for one in ending.settled} if ending is not None else set()
+    left = [operation for operation, _, _ in store.in_flight(owned.row.id, owned.using) if operation not in settled]
+    return replace(failed, doubtful=bool(left))
 
 
 def fulfils(owned: Owned, ending: Ending | None) -> bool:

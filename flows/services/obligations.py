@@ -106,6 +106,13 @@ def ask_person(workflow: UUID, code: str, operation: str, using: str) -> None:
     store.ask_person(workflow, code, operation, using)
 
 
+def still_asks(workflow: UUID, using: str) -> None:
+    """A workflow that was sent on its way to an end still needs the person that it needed before, who has been told."""
+    found = store.stuck(workflow, using)
+    if found is not None:
+        store.ask_person(workflow, found[1], found[0], using, tell=False)
+
+
 def escalate(workflow: UUID, operation: str, using: str) -> None:
     """A person could not tell either: the accountable user is told once more; nothing moves."""
     store.ask_person(workflow, ESCALATED, operation, using)

@@ -63,6 +63,8 @@ class Keeping:
 
 def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | None = None) -> Progress:
     """Decide what comes next after `trigger` and make it true."""
+    if isinstance(trigger, Failed):
+        trigger = effects.known_doubts(owned, trigger, ending)
     for _ in range(MAX_REDECISIONS):
         decided = ask(owned, trigger)
         if decided.fault is not None:
@@ -98,17 +100,20 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
     if ending is None or not (ending.settled or fulfils):
         return _commit(owned, trigger, decided, keeping, ending)
     row, owed = owned.row, owned.row.owed
-    with committing("effect", owned.using):
-        if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
-            return None
-        for settlement in ending.settled:
-            effects.record_own(settlement, owned)
-        if fulfils:
-            effects.fulfil(owned)
-        progress = _commit(owned, trigger, decided, keeping, ending)
-        if progress is None:
-            row.owed = owed
-            raise _Again
+    try:
+        with committing("effect", owned.using):
+            if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
+                return None
+            for settlement in ending.settled:
+                effects.record_own(settlement, owned)
+            if fulfils:
+                effects.fulfil(owned)
+            progress = _commit(owned, trigger, decided, keeping, ending)
+            if progress is None:
+                raise _Again
+    except BaseException:
+        row.owed = owed  # rolled back, and so is what is known of it here
+        raise
     return progress
 
 

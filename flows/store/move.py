@@ -43,7 +43,8 @@ WITH moved AS (
         updated_at = flows_now()
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
       AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
-      AND (%(wake_seq)s::int IS NULL OR w.wake_seq = %(wake_seq)s::int) AND (%(status)s <> 'complete' OR w.owed = 0)
+      AND (%(wake_seq)s::int IS NULL OR w.wake_seq = %(wake_seq)s::int)
+      AND (w.owed = 0 OR %(status)s NOT IN ('complete', 'failed', 'cancelled', 'superseded'))
     RETURNING w.*
 ), ended AS (
     UPDATE outlast_activity a

@@ -105,16 +105,30 @@ WITH old AS (
 ), notice AS (
     INSERT INTO outlast_notice (workflow_id, user_id, outcome, code, created_at, tries)
     SELECT w.id, w.user_id, 'HUMAN_REQUIRED', %(code)s, flows_now(), 0 FROM outlast_workflow w
-    WHERE w.id = %(id)s::uuid AND w.user_id IS NOT NULL
+    WHERE w.id = %(id)s::uuid AND w.user_id IS NOT NULL AND %(tell)s::bool
 ), {_LOGGED}
 SELECT id FROM moved
 """
 
 
-def ask_person(workflow: UUID, code: str, ref: str, using: str) -> bool:
+def ask_person(workflow: UUID, code: str, ref: str, using: str, *, tell: bool = True) -> bool:
     """Nobody but a person can settle an operation of it: say so, and tell the accountable user. False where its status stays."""
-    params = {"id": workflow, "code": code, "trigger": "unsettled", "ref": ref, "note": None}
+    params = {"id": workflow, "code": code, "trigger": "unsettled", "ref": ref, "note": None, "tell": tell}
     return bool(run("ask person", ASK_PERSON, params, using))
+
+
+STUCK = """
+SELECT o.id, coalesce(o.error_code, '') FROM outlast_operation o
+WHERE o.workflow_id = %(id)s::uuid AND o.due_at IS NULL AND o.worker_id IS NULL
+  AND (o.status = 'uncertain' OR o.status = 'failed' AND o.kind <> 'effect')
+ORDER BY o.id LIMIT 1
+"""
+
+
+def stuck(workflow: UUID, using: str) -> tuple[str, str] | None:
+    """An operation of it that only a person can settle, and why."""
+    rows = run("stuck operation", STUCK, {"id": workflow}, using)
+    return (rows[0][0], rows[0][1]) if rows else None
 
 
 RESUMED = f"""

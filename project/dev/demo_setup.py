@@ -28,10 +28,10 @@ class DemoError(Exception):
 
 
 @contextlib.contextmanager
-def own_folder() -> Iterator[Path]:
-    """An empty folder that no other demonstration uses at this time."""
+def own_folder(kind: str = "demo") -> Iterator[Path]:
+    """An empty folder that no other run of this kind uses at this time."""
     for number in range(1, 9):
-        folder = Path(folders.HOME, "demo", "agent" if number == 1 else f"agent-{number}")
+        folder = Path(folders.HOME, kind, "agent" if number == 1 else f"agent-{number}")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with open(folder.with_suffix(".lock"), "w") as lock:
             try:
@@ -42,7 +42,7 @@ def own_folder() -> Iterator[Path]:
             folder.mkdir()
             yield folder
             return
-    raise DemoError("eight demonstrations are running in this checkout already.")
+    raise DemoError(f"eight runs of make {kind} are going on in this checkout already.")
 
 
 def own_servers(folder: Path) -> dict[str, str]:
@@ -54,7 +54,7 @@ def own_servers(folder: Path) -> dict[str, str]:
         raise DemoError("DATABASE_URL must begin with postgresql:// : Outlast keeps its guarantees with PostgreSQL only.")
     mark = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
     parts = urlsplit(os.environ["DATABASE_URL"])
-    name = f"{parts.path.lstrip('/')[:40]}_demo_{mark}"
+    name = f"{parts.path.lstrip('/')[:40]}_{folder.parent.name}_{mark}"
     try:
         with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True, connect_timeout=10) as connection:
             connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))

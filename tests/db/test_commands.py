@@ -316,9 +316,9 @@ def test_verify_of_a_sound_record_is_silent_on_stdout(cli: Any, worker: LocalWor
     run = Line.start({})
     Ask.start({"key": "k"})
     worker.run()
-    assert cli("verify") == Ran(0, "", "2 checked, 0 differences\n")
+    assert cli("verify") == Ran(0, "", "2 checked, 0 differences, 0 break an invariant\n")
     assert cli("verify", run.id) == Ran(0, "", "1 checked, 0 differences\n")
-    assert cli("verify", "--json").json == {"checked": 2, "differences": []}
+    assert cli("verify", "--json").json == {"checked": 2, "differences": [], "broken": []}
 
 
 @pytest.mark.req("A4")
@@ -333,6 +333,7 @@ def test_verify_names_what_differs_and_fails(cli: Any) -> None:
     assert ran.json == {
         "checked": 2,
         "differences": [{"id": str(run.id), "field": "policy_version", "log": "", "row": "changed"}],
+        "broken": [],
     }
     assert one.out.splitlines()[1].split() == [str(run.id), "policy_version", "changed"]
     assert "Log and row differ." in one.err

@@ -19,7 +19,7 @@ from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
 from flows.management import find, operations, words
-from flows.services import control, describe
+from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
 from flows.services.start import start
@@ -77,7 +77,10 @@ class Command(BaseCommand):
         effects.add_argument("--limit", type=_positive, default=50, metavar="N")
         operations.add_resolve(verb("resolve", "Say what became of an effect of which nobody knows whether it happened."))
         _add_graph(verb("graph", "Draw a flow."))
-        verb("verify", "Compare log and row of one run, or of all.").add_argument("id", nargs="?", metavar="ID")
+        verb("preview", "What a supersede of a run's intent would end, undo and give back; nothing is changed.", identified=True)
+        verb("verify", "Compare log and row of one run, or of all; of all, look for what breaks an invariant, too.").add_argument(
+            "id", nargs="?", metavar="ID"
+        )
         verb("definitions", "List the flows that this process knows.")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
@@ -144,11 +147,29 @@ class Command(BaseCommand):
             checked += 1
             rows += [(row_id, one.field, one.log, one.row) for one in differences]
         titles = ("id", "field", "log", "row")
+        broken = invariants.scan(using=using) if wanted is None else []
         found = {"checked": checked, "differences": [dict(zip(titles, row, strict=True)) for row in rows]}
-        self._put(found, words.table(titles, rows), options)
-        self._say(f"{checked} checked, {len(rows)} differences")
-        if rows:
-            raise CommandError("Log and row differ.")
+        if wanted is None:
+            found["broken"] = [dataclasses.asdict(one) for one in broken]
+        listed = words.table(("id", "invariant", "what"), [(one.workflow, one.invariant, one.what) for one in broken])
+        self._put(found, "\n\n".join(part for part in (words.table(titles, rows), listed if broken else "") if part), options)
+        breaking = f", {len(broken)} break an invariant" if wanted is None else ""
+        self._say(f"{checked} checked, {len(rows)} differences{breaking}")
+        if rows or broken:
+            raise CommandError("Log and row differ." if rows else "The record breaks an invariant.")
+
+    def do_preview(self, *, id: str, **options: Any) -> None:
+        """What the end of a run's goal means for every live run of it."""
+        using = options["database"]
+        endings = preview.preview(identify.get(find.workflow(id, using), using).intent_id, using=using)
+        rows = [
+            (one.workflow, key, ", ".join(value) if isinstance(value, list) else value)
+            for one in endings
+            for key, value in dataclasses.asdict(one).items()
+            if key != "workflow" and value not in ([], "", None, 0)
+        ]
+        self._put([dataclasses.asdict(one) for one in endings], words.table(("id", "what", ""), rows), options)
+        self._say(f"{len(endings)} live runs would end")
 
     def do_graph(self, *, name: str, flow_version: int | None, format: str, output: str, **options: Any) -> None:
         """The picture of a flow, in text."""

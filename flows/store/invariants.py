@@ -1,0 +1,73 @@
+"""The five invariants of the record (P1), each a query for what breaks it. None is found in a sound record with live workers.
+
+They look at live rows only. Where a crash may break one for a moment (an owner that died a second ago), the moment is left out.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from flows.store.sql import run
+
+#: Seconds that recovery may take: a lease, and some.
+PATIENCE = 60
+
+OWNERLESS = """
+SELECT w.id, format('%s at %s, and no live worker owns it', w.status, w.node)
+FROM outlast_workflow w LEFT JOIN outlast_worker k ON k.id = w.worker_id
+WHERE w.status = 'running' AND w.worker_id IS NOT NULL AND (k.id IS NULL OR k.status <> 'alive')
+  AND w.updated_at < flows_now() - %(patience)s::int * interval '1 second'
+LIMIT 100
+"""
+
+ASLEEP = """
+SELECT w.id, format('waiting at %s, and nothing will wake it', w.node) FROM outlast_workflow w
+WHERE w.status = 'waiting' AND w.outcome = 'WAITING' AND NOT EXISTS (
+    SELECT FROM outlast_wait o WHERE o.workflow_id = w.id AND o.closed_at IS NULL AND (
+        (o.event_type <> '' OR o.kind = 'approval') AND o.deadline_at IS NOT NULL OR o.due_since IS NOT NULL
+        OR EXISTS (SELECT FROM outlast_timer t WHERE t.workflow_id = w.id AND t.wait_id = o.id AND t.fired_at IS NULL)))
+LIMIT 100
+"""
+
+ENDLESS = """
+SELECT w.id, format('attempt %s of %s waits for a retry without a time', a.attempt, a.node)
+FROM outlast_workflow w
+JOIN outlast_wait o ON o.workflow_id = w.id AND o.closed_at IS NULL AND o.kind = 'retry_window'
+JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
+WHERE w.status = 'waiting' AND o.due_since IS NULL AND NOT EXISTS (
+    SELECT FROM outlast_timer t WHERE t.workflow_id = w.id AND t.wait_id = o.id AND t.fired_at IS NULL)
+LIMIT 100
+"""
+
+UNPROTECTED = """
+SELECT o.workflow_id, format('%s is due, and no live worker serves the cleanup queue', o.id) FROM outlast_operation o
+WHERE o.due_at IS NOT NULL AND o.worker_id IS NULL AND o.due_at < flows_now() - %(patience)s::int * interval '1 second'
+  AND NOT EXISTS (SELECT FROM outlast_worker k
+                  WHERE k.status = 'alive' AND k.lease_until > statement_timestamp() AND 'cleanup' = ANY (k.queues))
+LIMIT 100
+"""
+
+UNSERVICED = """
+SELECT c.workflow_id, format('%s %s has no release, no deadline and may not be deferred: only a person ends it', c.kind, c.name)
+FROM outlast_commitment c
+WHERE c.status IN ('planned', 'active', 'breached', 'releasing') AND NOT c.releasable AND NOT c.may_defer AND c.deadline_at IS NULL
+LIMIT 100
+"""
+
+#: Name of the invariant → the query for what breaks it.
+INVARIANTS: dict[str, str] = {
+    "no active workflow without owner or wait": OWNERLESS,
+    "no waiting workflow without a wake-up condition": ASLEEP,
+    "no retry path without an end": ENDLESS,
+    "no reconciliation without protected capacity": UNPROTECTED,
+    "no active commitment without a servicing path": UNSERVICED,
+}
+
+
+def broken(using: str) -> list[tuple[str, UUID, str]]:
+    """(invariant, workflow, what breaks it), at most a hundred of each."""
+    return [
+        (name, row[0], row[1])
+        for name, query in INVARIANTS.items()
+        for row in run("invariant", query, {"patience": PATIENCE} if "patience" in query else {}, using)
+    ]
