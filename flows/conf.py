@@ -27,6 +27,8 @@ DEFAULTS: dict[str, Any] = {
     "CLAIM_BATCH": 10,
     # One step of priority is worth this many seconds of waiting.
     "PRIORITY_SECONDS": 60,
+    # Ready work that waits longer than this (seconds) means overload: optional activities of its queue are dropped. None: never.
+    "OVERLOAD_SECONDS": None,
     # Bounds in bytes: of an input, of a result, of a note, of an event's payload.
     "MAX_INPUT_BYTES": 256 * 1024,
     "MAX_RESULT_BYTES": 256 * 1024,

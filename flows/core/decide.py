@@ -38,7 +38,7 @@ class Decided:
     Attributes:
         move: what comes next. wait_result: the result of the wait that this closes, if it closes one.
         refusal: the gate's verdict behind the move, if it refused. fault: what an author's pure function raised, for the log.
-        deadline_handled: the workflow deadline's policy was applied by this move.
+        deadline_handled: the workflow deadline's policy was applied by this move. dropped: optional nodes that were passed over.
     """
 
     move: Move
@@ -46,6 +46,7 @@ class Decided:
     refusal: gate.Refusal | None = None
     fault: BaseException | None = None
     deadline_handled: bool = False
+    dropped: tuple[str, ...] = ()
 
 
 def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
@@ -70,6 +71,8 @@ def _decide(definition: Definition, state: State, trigger: Trigger, facts: Facts
         refusal = gate.check(definition, node, state, facts)
         if refusal is not None:
             return _refused(definition, state, facts, node, refusal)
+    if takes_up and node.dropped(facts) is not None:
+        return _settle(definition, replace(state, activity=None), facts, Goto(node.name))
     return _answer(definition, state, trigger, facts, node)
 
 
@@ -117,12 +120,17 @@ def _settle(definition: Definition, state: State, facts: Facts, move: Move, pard
     `pardoned`: the node that a person lets be entered once more, though its visits are spent.
     """
     via: list[str] = []
+    passed: list[str] = []
     refusal = None
     for _ in range(MAX_HOPS):
         if not isinstance(move, Goto):
-            return Decided(_with_via(move, tuple(via[:-1])), refusal=refusal)
+            return Decided(_with_via(move, tuple(via[:-1])), refusal=refusal, dropped=tuple(passed))
         node = definition.nodes[move.node]
         via.append(node.name)
+        if (instead := node.dropped(facts)) is not None:
+            passed.append(node.name)
+            move = instead
+            continue
         limited = None if node.name == pardoned else _visits_spent(node, state)
         pardoned = ""
         if limited is not None:

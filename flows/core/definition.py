@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from flows.core import canonical
-from flows.core.nodes import Node
+from flows.core.nodes import Activity, Node
 from flows.core.nodes.waits import Approval
 from flows.core.policies import Checkpoint, Deadline
 
@@ -62,6 +62,11 @@ class Definition:
     def compensates(self) -> bool:
         """Whether some effect of this flow can be compensated."""
         return any(effect.compensate is not None for node in self.nodes.values() for effect in node.all_effects())
+
+    @cached_property
+    def optional_queues(self) -> frozenset[str]:
+        """The queues of activities that may be dropped under overload."""
+        return frozenset(node.queue for node in self.nodes.values() if isinstance(node, Activity) and node.optional)
 
     @cached_property
     def defers(self) -> bool:

@@ -127,9 +127,13 @@ class ApprovalFact:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the gate looks at, beside the state. Collected after the claim has committed; `None` means nothing is recorded."""
+    """What the gate looks at, beside the state. Collected after the claim has committed; `None` means nothing is recorded.
+
+    `overloaded`: queues in which work waits longer than it should, so that there is no room for what is optional.
+    """
 
     intent_version: int
     intent_status: str
     fingerprint: str
     approvals: Mapping[str, ApprovalFact | None] = field(default_factory=dict)
+    overloaded: frozenset[str] = frozenset()

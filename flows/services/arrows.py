@@ -242,6 +242,8 @@ def _note(arrow: Move, decided: Decided, via: tuple[str, ...]) -> Move:
     note: dict[str, Any] = {}
     if via:
         note["via"] = list(via)
+    if decided.dropped:
+        note["dropped"] = list(decided.dropped)
     if decided.refusal is not None:
         note["verdict"] = decided.refusal.verdict.value
         note["reason"] = decided.refusal.reason

@@ -12,11 +12,13 @@ from typing import Any
 from uuid import UUID
 
 from flows import registry
+from flows.conf import conf
 from flows.core import payload
 from flows.core.decide import DEFINITION_FAULT
 from flows.core.definition import Definition
 from flows.core.protocol import IntentStatus
 from flows.core.state import ActivityState, ApprovalFact, Completed, Entered, Facts, State, Trigger, WaitState, Woken
+from flows.store import tick
 from flows.store.claim import Claimed
 from flows.store.load import Loaded, load
 from flows.store.sql import loads
@@ -117,8 +119,17 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         intent_status=loaded.intent_status if loaded else IntentStatus.ACTIVE,
         fingerprint=row.fingerprint,
         approvals=approval_facts(definition, row.id, using),
+        overloaded=_overloaded(definition, using),
     )
     return Owned(row, definition, state, facts, worker, pid, using, bool(loaded and loaded.pause_requested))
+
+
+def _overloaded(definition: Definition | None, using: str) -> frozenset[str]:
+    """Those queues of this flow's optional activities in which ready work has waited too long."""
+    limit = conf.OVERLOAD_SECONDS
+    if definition is None or limit is None or not definition.optional_queues:
+        return frozenset()
+    return frozenset(queue for queue in definition.optional_queues if (tick.oldest(queue, using) or 0.0) > float(limit))
 
 
 def approval_facts(definition: Definition | None, workflow_id: UUID, using: str) -> Mapping[str, ApprovalFact | None]:

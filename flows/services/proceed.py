@@ -154,6 +154,7 @@ def _is_plain(ending: Ending | None, owned: Owned, trigger: Trigger, decided: De
         and isinstance(trigger, Completed)
         and owned.state.activity is not None
         and not decided.deadline_handled
+        and not decided.dropped
         and decided.refusal is None
     )
 

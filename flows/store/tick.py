@@ -77,6 +77,18 @@ SELECT w.id, w.queue, w.flow_name, w.node FROM outlast_workflow w
 WHERE w.status = 'runnable' AND w.queue = %(queue)s ORDER BY w.rank LIMIT %(limit)s::int
 """
 
+OLDEST = """
+SELECT extract(epoch FROM flows_now() - w.updated_at)::float8 FROM outlast_workflow w
+WHERE w.status = 'runnable' AND w.queue = %(queue)s ORDER BY w.rank LIMIT 1
+"""
+
+
+def oldest(queue: str, using: str) -> float | None:
+    """Seconds that the first ready workflow of a queue has waited; None if none is ready."""
+    rows = run("oldest ready", OLDEST, {"queue": queue}, using)
+    return float(rows[0][0]) if rows else None
+
+
 SLOTS = """
 SELECT q.queue, sum(k.concurrency)::int FROM outlast_worker k CROSS JOIN LATERAL unnest(k.queues) AS q(queue)
 WHERE k.status = 'alive' AND k.lease_until > statement_timestamp() GROUP BY q.queue

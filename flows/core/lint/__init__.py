@@ -32,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     routes.is_reached,
     routes.reaches_an_end,
     effects.stand_on_activities,
+    effects.optional_leads_on,
     effects.are_declared_rightly,
     effects.commitments_are_sound,
     approvals.gates_ask_approvals,

@@ -29,6 +29,14 @@ def stand_on_activities(view: View) -> Iterator[Problem]:
             yield view.problem("E033", message, "Put the call into an Activity of its own.", name)
 
 
+def optional_leads_on(view: View) -> Iterator[Problem]:
+    """What is dropped must have a way on: a Decision's next node is the model's choice."""
+    for name, node in view.nodes.items():
+        if isinstance(node, Decision) and view.option(name, "optional"):
+            hint = "Put what the flow can do without into an Activity, which names its next node."
+            yield view.problem("E037", f"Node {name!r} is a Decision and has optional=True.", hint, name)
+
+
 def are_declared_rightly(view: View) -> Iterator[Problem]:
     """Effects are Effects and commitments are Commits, with functions that can be called."""
     for name, node in view.nodes.items():

@@ -28,6 +28,7 @@ TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "queue": ((str,), 'queue="agents"'),
     "placement": ((str,), 'placement="gpu"'),
     "fulfils": ((str,), 'fulfils="window"'),
+    "optional": ((bool,), "optional=True"),
     "deadline": ((Deadline, NONE), "deadline=Deadline(hours=2, then=ESCALATE)"),
     "expires": ((Deadline, NONE), "expires=Deadline(hours=24, then=ESCALATE)"),
     "choices": ((Mapping,), 'choices={"patch": "test"}'),

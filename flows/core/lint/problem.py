@@ -42,6 +42,7 @@ CATALOGUE: dict[str, str] = {
     "E034": "two commitments of one name",
     "E035": "a node that fulfils a commitment which no node begins",
     "E036": "a commitment whose deadline leads to a node",
+    "E037": "an optional Decision",
     "E099": "a declaration that cannot be checked",
 }
 

@@ -16,7 +16,7 @@ from flows.core.nodes.base import Node, need_text
 from flows.core.policies import Retry
 from flows.core.protocol import Outcome, Status
 from flows.core.retry import delay_before, may_retry
-from flows.core.state import Completed, Failed, State, Trigger
+from flows.core.state import Completed, Facts, Failed, State, Trigger
 
 RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 WORKER_LOST = "WORKER_LOST"
@@ -43,6 +43,7 @@ class Activity(Node):
         (`with attempt.effect(NAME, request=…)`).
         commits: the commitment (or several) that the activity begins; without an `effect`, it is taken for one that may be asked for twice.
         fulfils: the name of a commitment that its good result ends.
+        optional: the flow can do without it: under overload it is dropped, and the flow goes on with `then`.
     """
 
     kind: ClassVar[str] = "activity"
@@ -57,6 +58,10 @@ class Activity(Node):
     effects: Mapping[str, Effect] = field(kw_only=True, default_factory=dict)
     commits: Commits | tuple[Commits, ...] = field(kw_only=True, default=())
     fulfils: str = field(kw_only=True, default="")
+    optional: bool = field(kw_only=True, default=False)
+
+    def dropped(self, facts: Facts) -> Move | None:
+        return Goto(self.then) if self.optional and self.queue in facts.overloaded else None
 
     @property
     def commitments(self) -> tuple[Commits, ...]:

@@ -14,7 +14,7 @@ from flows.core.effects import Effect
 from flows.core.errors import DefinitionError
 from flows.core.moves import Move
 from flows.core.policies import Gate, Visits
-from flows.core.state import State, Trigger
+from flows.core.state import Facts, State, Trigger
 from flows.core.verdicts import Verdict
 
 On = Mapping[type[BaseException] | Verdict, str]
@@ -43,6 +43,10 @@ class Node:
     def resume(self, state: State, trigger: Trigger) -> Move:
         """The move after something happened to this node: an attempt ended, a wait got its evidence."""
         raise NotImplementedError
+
+    def dropped(self, facts: Facts) -> Move | None:
+        """Where the flow goes on if this node is optional and there is no room for it now; None: it is done."""
+        return None
 
     def targets(self) -> Iterator[tuple[str, str]]:
         """All (label, node name) that may be entered after this one."""

@@ -50,6 +50,12 @@ WRONG: list[tuple[str, Callable[[], Definition], str, str]] = [
         "Node 'first': the deadline of the commitment 'w' leads to 'done'.",
         "then=ESCALATE",
     ),
+    (
+        "E037",
+        lambda: one(Decision(work, choices={"a": "done"}, optional=True)),
+        "Node 'first' is a Decision and has optional=True.",
+        "Activity",
+    ),
     ("E027", lambda: activity(effect=work), "Node 'first': effect is", "Effect(reconcile="),
     ("E027", lambda: activity(effects={"": Effect()}), "Node 'first': effects is", "effects={"),
     ("E027", lambda: activity(commits=["w"]), "Node 'first': commits is", "Commits("),
@@ -64,6 +70,7 @@ RIGHT: list[tuple[str, Callable[[], Definition]]] = [
     ("E034", lambda: activity(commits=(Commits("w", release=later), Commits("x", reference=key)))),
     ("E035", lambda: activity(commits=Commits("w"), fulfils="w")),
     ("E036", lambda: activity(commits=Commits("w", deadline=Deadline(hours=1, then=CANCEL)), effects={"a": Effect()})),
+    ("E037", lambda: activity(optional=True)),
 ]
 
 
