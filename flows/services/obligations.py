@@ -119,9 +119,8 @@ def escalate(workflow: UUID, operation: str, using: str) -> None:
 
 
 def resumed(workflow: UUID, using: str) -> None:
-    """A person has let the servicing of a locked workflow go on: it is not a person's turn any more."""
+    """Something of a locked workflow was settled: if that was what a person was wanted for, it goes on by itself again."""
     store.resumed(workflow, using)
-    service_after_commit(using)
 
 
 def _towards(workflow: UUID, target: Status, using: str) -> None:

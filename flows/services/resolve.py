@@ -21,6 +21,7 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.core.errors import UsageError
+from flows.dispatch import service_after_commit
 from flows.models import Operation, Resolution
 from flows.services import identify, obligations, settling
 from flows.store import commitments, locks, looks, resolutions
@@ -218,6 +219,7 @@ def _go_on_with(row: Row, given: _Given, using: str) -> Code:
     """A compensation or a release whose call failed for certain: once more, or never. A worker may have taken it just now."""
     if given.verdict is Verdict.RETRY:
         moved = looks.again(row.id, using)
+        service_after_commit(using)
     elif row.commitment_id is not None:  # who gives its release up is whose business it is from now on
         moved = bool(
             commitments.end(

@@ -42,6 +42,7 @@ from flows.core.effects import (
     at_doubt,
 )
 from flows.core.errors import classify
+from flows.dispatch import service
 from flows.services import obligations, settling
 from flows.services.authored import tidy, transaction_of
 from flows.services.operation import declared, view
@@ -80,16 +81,19 @@ class Host(Protocol):
 def run_servicing(host: Host, using: str) -> int:
     """Look at what is due, for one slice; how many operations were looked at."""
     ends, count = time.monotonic() + conf.SLICE_SECONDS, 0
-    while not host.stopping() and time.monotonic() < ends:
+    while not host.stopping():
         worker = host.worker()
         if worker is None or not host.owns():
             break
         taken = looks.look(worker, host.pid, host.flows, host.versions, 1, using)
         for operation, number in taken:
             _look(host, operation, number, using)
+        count += len(taken)
         if not taken:
             break
-        count += len(taken)
+        if time.monotonic() >= ends:
+            service()  # there is probably more
+            break
     return count
 
 

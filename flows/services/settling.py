@@ -13,6 +13,7 @@ from flows import registry
 from flows.core import payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.core.nodes.activity import Activity
+from flows.dispatch import service_after_commit
 from flows.services import commitments, obligations
 from flows.store import locks, resolutions
 from flows.store import operations as store
@@ -89,5 +90,8 @@ def settle(
             _begin_commitments(operation, using)
         if counted:  # whoever knew: it is no longer a person's turn
             obligations.resumed(workflow, using)
+        if counted and due:
+            service_after_commit(using)
+        if counted:
             obligations.go_on(workflow, using, by_person=source == "person")
     return counted
