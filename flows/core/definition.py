@@ -69,9 +69,9 @@ class Definition:
         return frozenset(node.queue for node in self.nodes.values() if isinstance(node, Activity) and node.optional)
 
     @cached_property
-    def defers(self) -> bool:
-        """Whether some commitment of this flow may outlive it."""
-        return any(one.deferrable for node in self.nodes.values() for one in node.commitments)
+    def commits(self) -> bool:
+        """Whether some node of this flow begins a commitment."""
+        return any(node.commitments for node in self.nodes.values())
 
     def node(self, name: str) -> Node:
         """The node of that name; KeyError if there is none (the caller asks for a migration)."""

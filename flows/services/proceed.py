@@ -162,7 +162,7 @@ def _is_plain(ending: Ending | None, owned: Owned, trigger: Trigger, decided: De
 def _is_plain_end(owned: Owned, trigger: Trigger, decided: Decided, move: moves.Finish, ending: Ending | None) -> bool:
     """A complete workflow that owes nothing: no deadline timer, no wait, no pause asked."""
     definition = owned.definition
-    bound = definition is None or definition.deadline is not None or definition.defers
+    bound = definition is None or definition.deadline is not None or definition.commits
     plain = move.status is Status.COMPLETE and not bound and not owned.pause and not owned.row.owed
     return plain and _is_plain(ending, owned, trigger, decided)
 
@@ -177,7 +177,7 @@ def _owes(owned: Owned, move: moves.Finish) -> bool:
     """Whether something is to be serviced before this end: what is owed, and before a bad end what can be undone."""
     if owned.row.owed or owned.definition is None:
         return bool(owned.row.owed)
-    asks = owned.definition.defers or (move.status is not Status.COMPLETE and owned.definition.compensates)
+    asks = owned.definition.commits or (move.status is not Status.COMPLETE and owned.definition.compensates)
     return asks and bool(obligations.obliged([owned.row.id], owned.using))
 
 

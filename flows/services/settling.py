@@ -88,10 +88,9 @@ def settle(
         )
         if counted and status is OperationStatus.SUCCEEDED:
             _begin_commitments(operation, using)
-        if counted:  # whoever knew: it is no longer a person's turn
-            obligations.resumed(workflow, using)
         if counted and due:
             service_after_commit(using)
         if counted:
+            obligations.resumed(workflow, using)  # whoever knew: it is no longer a person's turn
             obligations.go_on(workflow, using, by_person=source == "person")
     return counted

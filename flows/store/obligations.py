@@ -192,13 +192,14 @@ SELECT w.id FROM outlast_workflow w
 WHERE w.id = ANY (%(ids)s::uuid[]) AND (
     w.owed > 0 OR EXISTS (SELECT FROM outlast_operation o
                           WHERE o.workflow_id = w.id AND (o.compensable AND o.status = 'succeeded' OR o.status = 'planned'))
-    OR EXISTS (SELECT FROM outlast_commitment c WHERE c.workflow_id = w.id AND c.status IN ('planned', 'active', 'breached', 'releasing')))
+    OR EXISTS (SELECT FROM outlast_commitment c
+               WHERE c.workflow_id = w.id AND c.status IN ('planned', 'active', 'breached', 'releasing', 'deferred')))
 ORDER BY w.id
 """
 
 
 def obliged(ids: Sequence[UUID], using: str) -> list[UUID]:
-    """Those of these (locked) workflows that owe something, or have done something that may have to be undone."""
+    """Those of these (locked) workflows that owe something, have left something to others, or done what may have to be undone."""
     return [row[0] for row in run("obliged", OBLIGED, {"ids": list(ids)}, using)]
 
 
