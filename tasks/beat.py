@@ -1,4 +1,7 @@
-"""What Beat sends: only ticks. They join the host's schedule by Celery's own signal, so its configuration stays as it is."""
+"""What Beat sends: ticks, and now and then a scan of the record.
+
+They join the host's schedule by Celery's own signal, so its configuration stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from tasks.queues import CONTROL, celery_queue
 
 #: Every second; a tick that waited longer than its period times five is dropped, the next one does all that is due.
 TICK_SECONDS = 1.0
+#: How often the record is looked through for what breaks an invariant (P1); what it finds is logged.
+SCAN_SECONDS = 600.0
 
 
 def entries() -> dict[str, dict[str, Any]]:
@@ -19,6 +24,11 @@ def entries() -> dict[str, dict[str, Any]]:
             "task": "outlast.tick",
             "schedule": TICK_SECONDS,
             "options": {"queue": celery_queue(CONTROL), "expires": 5 * TICK_SECONDS},
+        },
+        "outlast-scan": {
+            "task": "outlast.scan",
+            "schedule": SCAN_SECONDS,
+            "options": {"queue": celery_queue(CONTROL), "expires": SCAN_SECONDS},
         },
     }
 

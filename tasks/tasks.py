@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -9,11 +10,13 @@ from celery import shared_task
 from django.db import InterfaceError, OperationalError, connections
 
 from flows.conf import conf
-from flows.services import notices, sweeps
+from flows.services import invariants, notices, sweeps
 from flows.services.servicing import run_servicing
 from flows.services.turn import run_turn
 from tasks import lifecycle
 from tasks.queues import CLEANUP
+
+logger = logging.getLogger("outlast.invariants")
 
 
 @shared_task(name="outlast.turn", ignore_result=True, acks_late=False)
@@ -51,6 +54,17 @@ def service() -> None:
 def timers() -> None:
     """Fire what is due; published for the moment of a timer that is close."""
     _with_connection(lambda: sweeps.fire_on_time(conf.DATABASE))
+
+
+@shared_task(name="outlast.scan", ignore_result=True, acks_late=False)
+def scan() -> None:
+    """Look through the record for what breaks an invariant: work that nobody owns, wakes, ends, may reconcile or services."""
+
+    def look() -> None:
+        for broken in invariants.scan(using=conf.DATABASE):
+            logger.error("%s: workflow %s, %s", broken.invariant, broken.workflow, broken.what)
+
+    _with_connection(look)
 
 
 def _with_connection(use: Callable[[], object]) -> None:
