@@ -215,7 +215,7 @@ def keep_late(owned: Owned, ending: Ending) -> bool:
     """Keep what came after the attempt was fenced: a result is evidence and moves nothing; an operation is known to have happened."""
     activity = owned.state.activity
     for settlement in ending.settled:
-        effects.record(settlement, owned)
+        effects.record(settlement, owned, late=True)
     if activity is None or ending.result is None:
         return False
     return store.keep_late(owned.row.id, activity.seq, activity.number, ending.result, owned.using)

@@ -178,7 +178,7 @@ class Effects:
         return Settlement(call.id, OperationStatus.SUCCEEDED, self._number, text, call.external_id)
 
     def _settle(self, settlement: Settlement) -> None:
-        if record(settlement, self._owned):
+        if record(settlement, self._owned, late=False):
             self._owned.row.owed -= 1
         self.open.discard(settlement.operation)  # only now: until it is on record, nobody knows of it
 
@@ -203,33 +203,19 @@ class Effects:
         return f"{whole}/{name}" if name else whole
 
 
-def record(settlement: Settlement, owned: Owned) -> bool:
-    """Commit what an attempt knows of an operation, whether the attempt still owns its workflow or not; False: somebody had settled it."""
+def record(settlement: Settlement, owned: Owned, *, late: bool) -> bool:
+    """Commit what an attempt knows of an operation, whether the attempt still owns its workflow or not; False: somebody had settled it.
+
+    `late`: the attempt is fenced; what it says is an answer like any other.
+    """
     return settling.settle(
-        settlement.operation,
-        owned.row.id,
-        status=settlement.status,
-        source="attempt",
-        evidence=settlement.evidence,
-        external_id=settlement.external_id,
-        code=settlement.code,
-        attempt=settlement.attempt if settlement.status is OperationStatus.FAILED else None,
-        using=owned.using,
+        settlement.operation, owned.row.id, source="attempt", ordinary=not late, using=owned.using, **_facts(settlement)
     )
 
 
 def record_own(settlement: Settlement, owned: Owned) -> None:
     """The same in the transaction of the arrow that ends the attempt, whose workflow is locked; nothing else follows from it."""
-    counted = store.settle(
-        settlement.operation,
-        status=settlement.status,
-        by="attempt",
-        evidence=settlement.evidence,
-        external_id=settlement.external_id,
-        code=settlement.code,
-        attempt=settlement.attempt if settlement.status is OperationStatus.FAILED else None,
-        using=owned.using,
-    )
+    counted = store.settle(settlement.operation, by="attempt", using=owned.using, **_facts(settlement))
     if not counted:
         return
     owned.row.owed -= 1
@@ -237,6 +223,17 @@ def record_own(settlement: Settlement, owned: Owned) -> None:
     if settlement.status is OperationStatus.SUCCEEDED and node is not None and node.commits:
         result = None if settlement.evidence is None else payload.decode(json.loads(settlement.evidence))
         commitments.begin(settlement.operation, owned.row.id, node, result, owned.using)
+
+
+def _facts(settlement: Settlement) -> dict[str, Any]:
+    """A failure counts only while its own attempt's call is the one in flight; that it happened is true whoever says it."""
+    return {
+        "status": settlement.status,
+        "evidence": settlement.evidence,
+        "external_id": settlement.external_id,
+        "code": settlement.code,
+        "attempt": settlement.attempt if settlement.status is OperationStatus.FAILED else None,
+    }
 
 
 def known_doubts(owned: Owned, failed: Failed, ending: Ending | None) -> Failed:

@@ -52,12 +52,14 @@ def settle(
     looks: int | None = None,
     attempt: int | None = None,
     due: bool = False,
+    ordinary: bool = False,
     using: str,
 ) -> bool:
     """Record what became of an operation, and let its workflow go on if it waited for that; False: it had been settled (or is asked anew).
 
     Args:
         evidence: encoded JSON. source: "attempt", "probe" or "person". looks, attempt: fences, see `flows.store.operations.settle`.
+        ordinary: nothing was in doubt; kept as an answer only if it did not count.
     """
     with committing("settle", using):
         locks.workflows([workflow], using)
@@ -74,18 +76,19 @@ def settle(
             afresh=source == "person",
             using=using,
         )
-        resolutions.add(
-            operation,
-            source=source,
-            answer=ANSWERS[status],
-            evidence=evidence,
-            external_id=external_id,
-            reason=reason,
-            by=by,
-            by_label=by_label,
-            counted=counted,
-            using=using,
-        )
+        if not (ordinary and counted):
+            resolutions.add(
+                operation,
+                source=source,
+                answer=ANSWERS[status],
+                evidence=evidence,
+                external_id=external_id,
+                reason=reason,
+                by=by,
+                by_label=by_label,
+                counted=counted,
+                using=using,
+            )
         if counted and status is OperationStatus.SUCCEEDED:
             _begin_commitments(operation, using)
         if counted and due:

@@ -309,6 +309,9 @@ def test_several_effects_each_once(worker: LocalWorker) -> None:
         ("mail", "succeeded", "probe"),
     }
     assert (called("work"), row(run).owed) == (2, 0)
+    assert list(Resolution.objects.values_list("operation__name", "source")) == [("mail", "probe")], (
+        "what was never in doubt needs no answer"
+    )
 
 
 def test_an_undeclared_effect_is_refused(worker: LocalWorker) -> None:
