@@ -136,7 +136,7 @@ def _towards(workflow: UUID, target: Status, using: str) -> None:
     if store.standing(workflow, using).owed == 0:
         _close(workflow, target, known, using)
     elif commitments.is_stuck(workflow, using):
-        ask_person(workflow, COMMITMENT_OPEN, "", using)
+        store.ask_person(workflow, COMMITMENT_OPEN, "", using, once=True)
 
 
 def _next_to_compensate(known: list[Row]) -> Row | None:

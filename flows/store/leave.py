@@ -16,7 +16,7 @@ WITH old AS (
     UPDATE outlast_workflow w
     SET status = %(to)s, outcome = %(outcome)s, error_code = coalesce(%(code)s, w.error_code), version = w.version + 1,
         epoch = w.epoch + %(epoch_step)s::int, worker_id = NULL, worker_pid = NULL, active_seq = NULL, due_at = NULL,
-        target = %(target)s, pause_requested_at = NULL, updated_at = flows_now()
+        target = %(target)s, result = NULL, pause_requested_at = NULL, updated_at = flows_now()
     FROM old WHERE w.id = old.id
     RETURNING w.*, old.status AS was, old.active_seq AS was_active, old.worker_id AS was_worker, old.worker_pid AS was_pid
 ), ended AS (

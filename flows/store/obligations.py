@@ -106,14 +106,18 @@ WITH old AS (
     INSERT INTO outlast_notice (workflow_id, user_id, outcome, code, created_at, tries)
     SELECT w.id, w.user_id, 'HUMAN_REQUIRED', %(code)s, flows_now(), 0 FROM outlast_workflow w
     WHERE w.id = %(id)s::uuid AND w.user_id IS NOT NULL AND %(tell)s::bool
+      AND NOT (%(once)s::bool AND EXISTS (SELECT FROM outlast_notice n WHERE n.workflow_id = w.id AND n.code = %(code)s))
 ), {_LOGGED}
 SELECT id FROM moved
 """
 
 
-def ask_person(workflow: UUID, code: str, ref: str, using: str, *, tell: bool = True) -> bool:
-    """Nobody but a person can settle an operation of it: say so, and tell the accountable user. False where its status stays."""
-    params = {"id": workflow, "code": code, "trigger": "unsettled", "ref": ref, "note": None, "tell": tell}
+def ask_person(workflow: UUID, code: str, ref: str, using: str, *, tell: bool = True, once: bool = False) -> bool:
+    """Nobody but a person can settle an operation of it: say so, and tell the accountable user (`once`: not again with that code).
+
+    False where its status stays.
+    """
+    params = {"id": workflow, "code": code, "trigger": "unsettled", "ref": ref, "note": None, "tell": tell, "once": once}
     return bool(run("ask person", ASK_PERSON, params, using))
 
 

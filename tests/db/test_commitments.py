@@ -11,6 +11,7 @@ from flows import CANCEL, COMPLETE, ESCALATE, FAILED, Activity, Commits, Deadlin
 from flows import errors as kinds
 from flows.core.effects import DidNotHappen, Happened
 from flows.models import Commitment, Event, Notice, Operation, Timer
+from flows.services import obligations
 from flows.services.attempt import Attempt
 from flows.testing import Clock, LocalWorker
 from tests.factories import does, row, status, work
@@ -195,7 +196,8 @@ def test_without_a_release_a_person_says_what_becomes_of_it(worker: LocalWorker,
     worker.run()
     assert (status(run)[:2], row(run).owed) == (("reconciling", "RECONCILIATION_REQUIRED"), 1)
     assert ledger() == {"hold": "active", "lease": "deferred"}
-    assert list(Notice.objects.values_list("code", flat=True)) == ["COMMITMENT_OPEN"]
+    obligations.go_on(run.id, "default")
+    assert list(Notice.objects.values_list("code", flat=True)) == ["COMMITMENT_OPEN"], "told once"
     (held,) = commitments.active(workflow=run)
     assert commitments.transfer(held, to="the night shift", by=user, reason="They hold it on")
     assert status(run)[:2] == ("complete", "COMPLETE_WITH_DEFERRED_COMMITMENTS")

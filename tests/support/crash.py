@@ -2,6 +2,7 @@
 
 CHAOS_CRASH=record:FILE          the points are written to FILE, one a line
 CHAOS_CRASH=at:NUMBER:FILE       the same, and SIGKILL at the point of that number (from 0)
+CHAOS_CRASH=cut:NUMBER:FILE      as record, and the connection is lost at the point of that number, which is a call to the outside
 CHAOS_CRASH=once:FOLDER:WHO      SIGKILL at every kind of point, each the first time that any process of the run meets it;
                                  FOLDER holds what was met, WHO is child (the process itself) or worker (its parent too)
     CHAOS_CRASH=each:KEY:FOLDER      SIGKILL at every point of the workflow of that key, each once: a point is known by its kind and by
@@ -34,6 +35,14 @@ READS = {
     "facts of request",
     "next timer",
     "now",
+    "operation",
+    "operations of workflow",
+    "in flight",
+    "standing",
+    "obliged",
+    "has deferred",
+    "stuck commitments",
+    "input",
 }
 #: A worker's own beginning is the same wherever the workflow stands.
 BEGINNING = {"register worker", "bury workers", "start"}
@@ -53,6 +62,9 @@ def install(order: str) -> None:
     elif kind == "at":
         number, _, path = rest.partition(":")
         sql.seam = numbered(int(number), Path(path))
+    elif kind == "cut":
+        number, _, path = rest.partition(":")
+        sql.seam = numbered(int(number), Path(path), lose)
     elif kind == "each":
         key, _, folder = rest.partition(":")
         sql.seam = everywhere_once(Path(folder), key)
@@ -61,7 +73,15 @@ def install(order: str) -> None:
         sql.seam = first_time(Path(folder), set(filter(None, names.split(","))), whole_worker=who == "worker")
 
 
-def numbered(fatal: int | None, path: Path) -> Seam:
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def lose() -> None:
+    raise ConnectionResetError
+
+
+def numbered(fatal: int | None, path: Path, end: Callable[[], None] = die) -> Seam:
     count = 0
     log = path.open("a", buffering=1)
 
@@ -70,9 +90,9 @@ def numbered(fatal: int | None, path: Path) -> Seam:
         if name in NOT_OURS | READS:
             return
         log.write(f"{when} {name}\n")
-        if count == fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
         count += 1
+        if count - 1 == fatal:
+            end()
 
     return seam
 

@@ -106,7 +106,7 @@ SELECT w.id, 'active after its end' FROM outlast_workflow w
 WHERE w.status IN ('complete', 'failed', 'cancelled', 'superseded') AND w.active_seq IS NOT NULL
 UNION ALL
 SELECT w.id, 'a pause is asked of a workflow that is ' || w.status FROM outlast_workflow w
-WHERE w.pause_requested_at IS NOT NULL AND w.status <> 'running'
+WHERE w.pause_requested_at IS NOT NULL AND w.status NOT IN ('running', 'reconciling')
 UNION ALL
 SELECT w.id, 'waits for an event that is in the inbox' FROM outlast_workflow w
 JOIN outlast_wait o ON o.workflow_id = w.id AND o.status = 'open' AND o.event_type <> '' AND o.evidence IS NULL

@@ -72,11 +72,25 @@ def coding(folder: str, key: str) -> None:
         carry_on(worker, run.id, key)
 
 
+def voyage(end: str) -> Callable[[str, str], None]:
+    """A run with effects, to that end."""
+
+    def told(folder: str, key: str) -> None:
+        from tests.support.chaosapp.voyage import voyage
+
+        voyage(folder, key, end)
+
+    return told
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
     "control": control,
     "coding": coding,
+    "voyage": voyage("complete"),
+    "voyage cancelled": voyage("cancelled"),
+    "voyage cancelled in flight": voyage("cancelled in flight"),
 }
 
 
