@@ -19,7 +19,9 @@ import tempfile
 import threading
 import time
 import uuid
+import weakref
 from dataclasses import dataclass
+from pathlib import Path
 
 _HEAD = struct.Struct("=I16sd")
 _STOPPING = _HEAD.size  # a byte of its own: it is set by a signal handler, while the keeper may be writing the head
@@ -66,7 +68,9 @@ class Shared:
         self._page = mmap.mmap(-1, _TURNS + _SLOTS)
         self._lock = multiprocessing.get_context("fork").Lock()
         # A record lock is given up by a process that dies; between threads of one process it does nothing.
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the worker
+        self._file, path = tempfile.mkstemp(prefix="outlast-")
+        Path(path).unlink()
+        weakref.finalize(self, os.close, self._file)
         self._among_threads = threading.Lock()
         self._sequence = 0
 

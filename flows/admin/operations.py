@@ -29,7 +29,7 @@ from flows.models import Operation, Resolution
 from flows.services.resolve import PERMISSION, Verdict, offered, seen_of
 
 #: Nobody but a person settles these. Each half is the condition of a partial index.
-NEEDS_PERSON = Q(status=OperationStatus.UNCERTAIN, due_at__isnull=True, worker_id__isnull=True) | Q(
+NEEDS_PERSON = Q(status=OperationStatus.UNCERTAIN, again=False, due_at__isnull=True, worker_id__isnull=True) | Q(
     status=OperationStatus.FAILED, kind__in=[OperationKind.COMPENSATION, OperationKind.RELEASE], due_at__isnull=True
 )
 RESULTS = "outlast_resolved"

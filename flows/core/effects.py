@@ -41,7 +41,13 @@ OPERATION_MOVES: dict[OperationStatus, frozenset[OperationStatus]] = {
     OperationStatus.IN_FLIGHT: frozenset({OperationStatus.SUCCEEDED, OperationStatus.FAILED, OperationStatus.UNCERTAIN}),
     OperationStatus.FAILED: frozenset({OperationStatus.IN_FLIGHT, OperationStatus.ABANDONED}),
     OperationStatus.UNCERTAIN: frozenset(
-        {OperationStatus.SUCCEEDED, OperationStatus.FAILED, OperationStatus.PLANNED, OperationStatus.ABANDONED}
+        {
+            OperationStatus.SUCCEEDED,
+            OperationStatus.FAILED,
+            OperationStatus.PLANNED,
+            OperationStatus.ABANDONED,
+            OperationStatus.IN_FLIGHT,  # what may be asked for twice: still in doubt, it is asked for again
+        }
     ),
     OperationStatus.SUCCEEDED: frozenset({OperationStatus.COMPENSATED}),
     OperationStatus.COMPENSATED: frozenset(),

@@ -15,6 +15,7 @@
         ├── VerificationFailed    the candidate does not hold       → its own route
         ├── PolicyDenied          not allowed                       → stop, visible
         ├── CompetenceFailure     beyond what the agent can do      → a person
+        ├── OperationConflict     one operation asked for two things → a person
         ├── InvalidCandidate      the model's answer is malformed   → replan
         └── AmbiguousOutcome      nobody knows whether it happened  → reconcile
 
@@ -100,7 +101,7 @@ class OutcomeUnknown(UsageError):
     def __init__(self, workflow: object, operations: list[str]) -> None:
         super().__init__(
             f"Workflow {workflow} cannot go on: nobody knows whether {', '.join(operations)} happened. "
-            "Say what became of it first (Uncertain effects in the admin, or `manage.py flows resolve`)."
+            "Say what became of it first (Operations in the admin, or `manage.py flows resolve`)."
         )
 
 
@@ -229,6 +230,13 @@ class InvalidCandidate(ActivityError):
 
     code = "INVALID_CANDIDATE"
     route = Route.REPLAN
+
+
+class OperationConflict(ActivityError):
+    """One operation was asked for with two requests, or twice in one attempt: it asks for one thing, once."""
+
+    code = "OPERATION_CONFLICT"
+    route = Route.HUMAN
 
 
 class AmbiguousOutcome(ActivityError):

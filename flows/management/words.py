@@ -73,7 +73,11 @@ def description(found: Description) -> str:
         ("state", state(found)),
         *(("waiting for", wait(one)) for one in found.waits),
         *([] if found.waits else [("waiting for", "nothing")]),
-        ("commitments", ", ".join(str(one) for one in found.commitments) or "none"),
+        (
+            "commitments",
+            ", ".join(f"{one['name']} {one['reference']} ({one['status']})".replace("  ", " ") for one in found.commitments)
+            or "none",
+        ),
         ("may become", ", ".join(found.legal_moves) or "nothing else: this is the end"),
         ("next nodes", ", ".join(f"{target} ({label})" if label else target for label, target in found.next_nodes) or "none"),
         ("decision", found.decision_needed),

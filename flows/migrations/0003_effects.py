@@ -21,7 +21,7 @@ BEGIN
         planned>in_flight,planned>abandoned,
         in_flight>succeeded,in_flight>failed,in_flight>uncertain,
         failed>in_flight,failed>abandoned,
-        uncertain>succeeded,uncertain>failed,uncertain>planned,uncertain>abandoned,
+        uncertain>succeeded,uncertain>failed,uncertain>planned,uncertain>abandoned,uncertain>in_flight,
         succeeded>compensated
         }'::text[]) THEN
         RAISE EXCEPTION 'outlast: illegal move of operation % from "%" to "%"', NEW.id, source, NEW.status USING ERRCODE = 'OL003';
@@ -144,9 +144,12 @@ class Migration(migrations.Migration):
                 ("intent_version", models.IntegerField()),
                 ("compensable", models.BooleanField(default=False)),
                 ("two_people", models.BooleanField(default=False)),
+                ("again", models.BooleanField(default=False)),
                 ("external_id", models.TextField(blank=True, verbose_name="the provider's id")),
                 ("evidence", models.JSONField(null=True, verbose_name="evidence")),
                 ("error_code", models.TextField(null=True)),
+                ("flown_by", models.UUIDField(null=True)),
+                ("flown_pid", models.IntegerField(null=True)),
                 ("flown_at", models.DateTimeField(null=True, verbose_name="in flight since")),
                 ("doubt_since", models.DateTimeField(null=True, verbose_name="in doubt since")),
                 ("settled_at", models.DateTimeField(null=True)),

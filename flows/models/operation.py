@@ -16,7 +16,8 @@ class Operation(models.Model):
 
     `due_at`: when a servicing turn must look at it; None if nobody need, or only a person can. `looks` counts and fences the looks, `tries`
     those since the last change of status that had an answer, `lost` those that went down with their worker. `of` is the operation that a
-    compensation mitigates.
+    compensation mitigates. `flown_by`, `flown_pid`: who makes the call, until that is known to be over. `again`: it may have happened, and only
+    asking for the same again can tell (`Effect(idempotent=True)` alone).
     """
 
     id = models.TextField(primary_key=True)
@@ -46,9 +47,12 @@ class Operation(models.Model):
     intent_version = models.IntegerField()
     compensable = models.BooleanField(default=False)
     two_people = models.BooleanField(default=False)
+    again = models.BooleanField(default=False)
     external_id = models.TextField(_("the provider's id"), blank=True)
     evidence = models.JSONField(_("evidence"), null=True)
     error_code = models.TextField(null=True)
+    flown_by = models.UUIDField(null=True)
+    flown_pid = models.IntegerField(null=True)
     flown_at = models.DateTimeField(_("in flight since"), null=True)
     doubt_since = models.DateTimeField(_("in doubt since"), null=True)
     settled_at = models.DateTimeField(null=True)

@@ -32,13 +32,17 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the running attempt ended: with an encoded result, or with a code; and what it knows of its operations."""
+    """How the running attempt ended: with an encoded result, or with a code; what it knows of its operations.
+
+    `open`: those it knows nothing of.
+    """
 
     outcome: AttemptOutcome
     result: str | None = None
     code: str | None = None
     error_class: str | None = None
     settled: tuple[Settlement, ...] = ()
+    open: tuple[str, ...] = ()
 
 
 REFUSED = Ending(AttemptOutcome.REFUSED)

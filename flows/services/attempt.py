@@ -27,7 +27,7 @@ from flows.core.nodes.activity import Activity, Decision
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import LIVE, AttemptOutcome, Status
 from flows.core.state import Completed, Failed, Trigger
-from flows.services import effects
+from flows.services import effects, obligations
 from flows.services.arrows import Ending
 from flows.services.authored import tidy, transaction_of
 from flows.services.effects import Call, Effects
@@ -186,6 +186,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         text = payload.encode(accepted, f"the result of {attempt.flow}.{attempt.node}", conf.MAX_RESULT_BYTES)
         settled = begun.at_return(whole, text)
     except LostOwnership:
+        obligations.calls_over(tuple(begun.open), owned.using)
         raise
     except Exception as error:  # noqa: BLE001 - author code: every error is classified and becomes part of the record
         failure = classify(error)
@@ -193,7 +194,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         tidy(connection, before)
         settled = begun.at_error(whole, error, returned=returned)
         class_name = failure.classes[0] if failure.classes else None
-        ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=class_name, settled=settled)
+        ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=class_name, settled=settled, open=tuple(begun.open))
         return Failed(failure, doubtful=bool(begun.open)), ending
     return Completed(payload.decode(json.loads(text))), Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
 
@@ -216,6 +217,8 @@ def keep_late(owned: Owned, ending: Ending) -> bool:
     activity = owned.state.activity
     for settlement in ending.settled:
         effects.record(settlement, owned, late=True)
+    if ending.open:
+        obligations.calls_over(ending.open, owned.using)
     if activity is None or ending.result is None:
         return False
     return store.keep_late(owned.row.id, activity.seq, activity.number, ending.result, owned.using)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,8 @@ from flows.store import commitments as store
 from flows.store import locks
 from flows.store.commitments import Planned
 from flows.store.sql import committing
+
+logger = logging.getLogger("outlast.commitments")
 
 
 class UnknownCommitment(UsageError):
@@ -116,7 +119,10 @@ def _described(one: Commits, result: Any) -> tuple[str, str | None]:
         payload.check_text(reference, f"the reference of {one.name}")
         value = one.terms(result) if one.terms else None
         return reference, None if value is None else payload.encode(value, f"the terms of {one.name}", conf.MAX_RESULT_BYTES)
-    except Exception:  # noqa: BLE001 - author code
+    except Exception:
+        logger.exception(
+            "the reference or the terms of the commitment %s cannot be read from the result; they stay empty", one.name
+        )
         return "", None
 
 

@@ -259,7 +259,7 @@ def _on_the_way(ids: Sequence[UUID], target: Status, code: str, trigger: str, re
     left = _leave(ids, Status.CANCELLING, "", code, 1, trigger, ref, reason, using, target=target)
     registry.ended(left, using)
     for row_id in left:
-        obligations.doubt(row_id, code, using)
+        obligations.doubt(row_id, code, using, alive=True)
         obligations.go_on(row_id, using)
         obligations.still_asks(row_id, using)
 

@@ -93,7 +93,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         intent={"id": str(intent.pk), "goal": intent.goal, "version": intent.version, "status": intent.status},
         accountable=row.user_label,
         waits=waits,
-        commitments=[],
+        commitments=_commitments(row.pk, alias),
         legal_moves=sorted(status.value for status in MOVES[Status(row.status)]),
         next_nodes=sorted(node.targets()) if node is not None and row.status not in TERMINAL else [],
         decision_needed=_decision_needed(row, waits, alias),
@@ -197,7 +197,7 @@ def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
         if asked:
             return asked
         if row.target or row.status == Status.RECONCILING:
-            return "none: what it owes is serviced on the cleanup queue"
+            return _served(using)
     if row.status == Status.PAUSED:
         return "a person resumes it (flows.resume) or cancels it"
     if row.outcome in SUSPENDED:
@@ -214,7 +214,7 @@ def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
 def _asked_of_people(row: Workflow, using: str) -> str:
     """What only a person can settle of what it owes; empty if there is nothing."""
     mine = Operation.objects.using(using).filter(workflow_id=row.pk, due_at__isnull=True, worker_id__isnull=True)
-    doubts = list(mine.filter(status=OperationStatus.UNCERTAIN).values_list("pk", flat=True))
+    doubts = list(mine.filter(status=OperationStatus.UNCERTAIN, again=False).values_list("pk", flat=True))
     if doubts:
         return f"a person says whether {', '.join(doubts)} happened (flows resolve)"
     failed = mine.filter(status=OperationStatus.FAILED).exclude(kind=OperationKind.EFFECT)
@@ -227,6 +227,21 @@ def _asked_of_people(row: Workflow, using: str) -> str:
         listed = ", ".join(held.values_list("name", flat=True))
         return f"a person says what becomes of {listed}: fulfil, transfer or defer it (flows.commitments)"
     return ""
+
+
+def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
+    """What it owes, or owed, to somebody outside."""
+    rows = Commitment.objects.using(using).filter(workflow_id=workflow_id).order_by("pk")
+    fields = ("name", "kind", "reference", "status", "deadline_at")
+    return [{field: getattr(row, field) for field in fields} for row in rows]
+
+
+def _served(using: str) -> str:
+    """Whether anybody services what is owed."""
+    alive = Worker.objects.using(using).filter(status=WorkerStatus.ALIVE, lease_until__gt=Now(), queues__contains=["cleanup"])
+    if alive.exists():
+        return "none: what it owes is serviced on the cleanup queue"
+    return "a worker: no live one serves the cleanup queue; start one (celery worker -Q cleanup,control)"
 
 
 def _is_offered(row: Workflow, using: str) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from flows.conf import conf
 from flows.core import canonical, payload
 from flows.core.effects import Effect, OperationStatus, after_error
-from flows.core.errors import AmbiguousOutcome, CompetenceFailure, DefinitionError, LostOwnership, classify
+from flows.core.errors import AmbiguousOutcome, DefinitionError, LostOwnership, OperationConflict, classify
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity
 from flows.core.state import Failed
@@ -45,8 +45,11 @@ class Call:
         self.id = operation
         self.headers = headers(operation, attempt, owned.state.intent_version, owned.state.epoch)
         self.done = False
+        self.again = False  # an earlier call may have happened: a failure of this one says nothing about that
         self.evidence: Any = None
         self.external_id = ""
+        self.failure: Exception | None = None  # what its call raised, also where the block goes on
+        self._called = False
 
     def record(self, evidence: Any = None, external_id: str = "") -> None:
         """Say that it has happened: `evidence` is any JSON value, kept and given to later attempts."""
@@ -54,9 +57,21 @@ class Call:
 
     def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T | Any:
         """Make the call, unless it has been made: its answer (a JSON value) is recorded and returned, now and by every later attempt."""
-        if not self.done:
-            self.record(function(*args, **kwargs))
-        return self.evidence
+        if self._called:
+            raise OperationConflict(
+                f"{self.id} is one call, and is made twice in one block. Give each call an effect of its own name."
+            )
+        self._called = True
+        if self.done:
+            return self.evidence
+        try:
+            answer = function(*args, **kwargs)
+        except Exception as error:
+            self.failure = error
+            raise
+        self.failure = None
+        self.record(answer)
+        return answer
 
 
 class Effects:
@@ -65,13 +80,14 @@ class Effects:
     def __init__(self, owned: Owned, owns: Callable[[], bool]) -> None:
         self._owned, self._owns = owned, owns
         self.open: set[str] = set()
+        self._names: set[str] = set()
 
     def begin(self, name: str, request: Any) -> Call:
         """Put the effect in flight; the call that it stands for may be made when this returns, unless it is `done`.
 
         Raises:
             LostOwnership: this worker does not own the workflow any more. DefinitionError: the node declares no such effect.
-            CompetenceFailure: the same operation was asked for with another request. PayloadError: the request cannot be stored.
+            OperationConflict: the same operation was asked for with another request. PayloadError: the request cannot be stored.
         """
         owned, activity = self._owned, self._owned.state.activity
         assert activity is not None
@@ -99,34 +115,37 @@ class Effects:
             two_people=effect.second_person,
         )
         self.open.add(call.id)  # before it is: where the answer of the statement is lost, it may be in flight
-        if self._fly(flight, name):
+        again = self._fly(flight, name)
+        if again is not None:
+            call.again = again
             return call
         self.open.discard(call.id)
         return self._known(call, flight)
 
-    def _fly(self, flight: store.Flight, name: str) -> bool:
+    def _fly(self, flight: store.Flight, name: str) -> bool | None:
         """In flight, and with it what the call is going to begin: one commit."""
         owned, node = self._owned, _node(self._owned)
         owes = commitments.planned(node) if node is not None and not name else []
         with committing("fly", owned.using) if owes else nullcontext():
-            if not store.fly(flight, owned.using):
-                return False
-            owned.row.owed += 1
+            again = store.fly(flight, owned.using)
+            if again is None:
+                return None
+            owned.row.owed += 0 if again else 1
             if owes:
                 assert owned.state.activity is not None
                 visit = owned.state.activity.visit
                 owned.row.owed = ledger.plan(flight.id, flight.workflow, flight.seq, flight.node, visit, owes, owned.using)
-        return True
+        return again
 
     def _known(self, call: Call, flight: store.Flight) -> Call:
         """It could not be put in flight: it has happened, or it stands in the way, or the workflow is somebody else's."""
         found = store.get(call.id, self._owned.using)
+        if found is not None and found.digest != flight.digest:
+            raise OperationConflict(
+                f"{call.id} was asked for before with another request. One operation asks for one thing: make the request from what is "
+                "recorded (input, results), without time or chance; several calls have several names."
+            )
         if found is None or found.status in (OperationStatus.PLANNED, OperationStatus.FAILED):
-            if found is not None and found.digest != flight.digest:
-                raise CompetenceFailure(
-                    f"{call.id} was asked for before with another request. One operation asks for one thing: make the request from what is "
-                    "recorded (input, results), without time or chance."
-                )
             raise LostOwnership(f"workflow {flight.workflow} is no longer this worker's; {call.id} was not begun")
         if found.status in (OperationStatus.SUCCEEDED, OperationStatus.COMPENSATED):
             call.record(payload.decode(found.evidence), found.external_id)
@@ -136,6 +155,11 @@ class Effects:
     @contextmanager
     def named(self, name: str, request: Any) -> Iterator[Call]:
         """A named effect for the length of a block; what is known at its end is committed at once."""
+        if name in self._names:
+            raise OperationConflict(
+                f"The effect {name!r} is begun twice in one attempt. Each call has a name of its own, declared in effects=."
+            )
+        self._names.add(name)
         call = self.begin(name, request)
         begun = call.id in self.open
         try:
@@ -143,12 +167,15 @@ class Effects:
         except LostOwnership:
             raise
         except Exception as error:
-            if begun and not call.done and after_error(error) is OperationStatus.FAILED:
+            if begun and not (call.done or call.again) and after_error(error) is OperationStatus.FAILED:
                 self._settle(Settlement(call.id, OperationStatus.FAILED, self._number, code=classify(error).code))
             elif begun and call.done:
                 self._settle(self.happened(call))
             raise
-        if begun:
+        if begun and call.failure is not None:  # the block went on, and its call has not come back
+            if not call.again and after_error(call.failure) is OperationStatus.FAILED:
+                self._settle(Settlement(call.id, OperationStatus.FAILED, self._number, code=classify(call.failure).code))
+        elif begun:
             self._settle(self.happened(call))
 
     def at_return(self, whole: Call | None, text: str) -> tuple[Settlement, ...]:
@@ -165,7 +192,13 @@ class Effects:
 
     def at_error(self, whole: Call | None, error: BaseException, *, returned: bool) -> tuple[Settlement, ...]:
         """What the attempt's arrow records when the code has raised: only an error that says so means that nothing happened."""
-        if whole is None or whole.id not in self.open or returned or after_error(error) is not OperationStatus.FAILED:
+        if (
+            whole is None
+            or whole.id not in self.open
+            or whole.again
+            or returned
+            or after_error(error) is not OperationStatus.FAILED
+        ):
             return ()
         self.open.discard(whole.id)
         return (Settlement(whole.id, OperationStatus.FAILED, self._number, code=classify(error).code),)

@@ -56,6 +56,7 @@ def go_on(workflow: UUID, using: str, *, by_person: bool = False) -> None:
     if found.target:
         _towards(workflow, Status(found.target), using)
     elif found.status == Status.RECONCILING and not by_person and _exhausted(found):
+        operations.ask_no_more(workflow, using)
         ask_person(workflow, RETRIES_EXHAUSTED, "", using)
     elif found.status in (Status.RECONCILING, Status.WAITING):
         ready = store.reconciled(workflow, conf.PRIORITY_SECONDS, "", using)
@@ -73,7 +74,7 @@ def _exhausted(found: store.Standing) -> bool:
 def doubts(workflow: UUID, using: str) -> list[str]:
     """The effects of a workflow of which nobody knows whether they happened."""
     known = operations.of_workflow(workflow, using)
-    return [row.id for row in known if row.kind == OperationKind.EFFECT and row.status in operations.UNSETTLED]
+    return [row.id for row in known if row.kind == OperationKind.EFFECT and row.status in operations.UNSETTLED and not row.again]
 
 
 def obliged(workflows: Sequence[UUID], using: str) -> list[UUID]:
@@ -87,18 +88,33 @@ def aim(workflow: UUID, target: Status, using: str) -> bool:
     return store.aim(workflow, target, lighter, using)
 
 
-def doubt(workflow: UUID, code: str, using: str) -> None:
-    """A locked workflow was fenced: what it had in flight is uncertain, and due after its grace."""
-    in_flight = operations.in_flight(workflow, using)
-    if not in_flight:
-        return
+def doubt(workflow: UUID, code: str, using: str, *, alive: bool = False) -> None:
+    """A locked workflow was fenced: what it had in flight is uncertain, and due after its grace; `alive`: after the end of its call."""
+    begun = [
+        row
+        for row in operations.of_workflow(workflow, using)
+        if row.kind == OperationKind.EFFECT and row.status in operations.UNSETTLED
+    ]
+    asked = {row.id: declared(row) for row in begun}
+    graces = {operation: found.grace if found is not None else timedelta(0) for operation, found in asked.items()}
+    if operations.doubt(workflow, code, graces, using, alive=alive):
+        service_after_commit(using)
+
+
+def calls_over(ids: Sequence[str], using: str) -> None:
+    """A fenced attempt has ended, and does not know what became of these: ask now."""
+    found = {operation: operations.get(operation, using) for operation in ids}
     graces = {}
-    for operation, _node, _name in in_flight:
-        row = operations.get(operation, using)
+    for operation, row in found.items():
         asked = declared(row) if row is not None else None
         graces[operation] = asked.grace if asked is not None else timedelta(0)
-    operations.doubt(workflow, code, graces, using)
-    service_after_commit(using)
+    if graces and operations.over(graces, using):
+        service_after_commit(using)
+
+
+def is_ending(workflow: UUID, using: str) -> bool:
+    """Whether a (locked) workflow is on its way to an end: no activity of it runs any more."""
+    return store.standing(workflow, using).target != ""
 
 
 def ask_person(workflow: UUID, code: str, operation: str, using: str) -> None:

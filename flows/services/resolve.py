@@ -87,7 +87,7 @@ SENTENCES: dict[Code, str] = {
     Code.ACCEPTED: "Recorded; the workflow goes on from it.",
     Code.NEEDS_SECOND: "Recorded; a second person must say the same before it counts.",
     Code.KEPT: "Recorded; the operation stays in doubt, and the accountable user was told.",
-    Code.NOT_PERMITTED: "You may not say what became of an operation.",
+    Code.NOT_PERMITTED: "You may not say what became of an operation: that needs the permission outlast_flows.resolve_operation.",
     Code.NO_REASON: "Say how you know: the evidence is part of the record.",
     Code.MOVED: "The operation has moved since you looked at it; look again.",
     Code.NOT_OFFERED: "That cannot be said of an operation in this status.",

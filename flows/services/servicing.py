@@ -24,6 +24,7 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.effects import (
+    NOT_RECONCILABLE,
     SERVICING_FAILED,
     Askable,
     AskAgain,
@@ -189,10 +190,14 @@ def _apply(
     with committing("look", using):
         locks.workflows([row.workflow_id], using)
         match following:
-            case Settle(status=OperationStatus.PLANNED):  # the same may be asked for twice, so it is
-                if store.settle(
-                    row.id, status="planned", by="idempotent", looks=number, due=row.kind != OperationKind.EFFECT, using=using
-                ):
+            case Settle(status=OperationStatus.PLANNED) if row.kind != OperationKind.EFFECT:  # the same may be asked for twice
+                store.settle(row.id, status="planned", by="idempotent", looks=number, due=True, using=using)
+            case Settle(status=OperationStatus.PLANNED) if obligations.is_ending(row.workflow_id, using):
+                # Its activity will not run any more, and nobody else can ask for it again.
+                if looks.later(row.id, number, delay=None, code=NOT_RECONCILABLE, status=None, using=using):
+                    obligations.ask_person(row.workflow_id, NOT_RECONCILABLE, row.id, using)
+            case Settle(status=OperationStatus.PLANNED):
+                if store.ask_again(row.id, row.workflow_id, number, using):
                     obligations.go_on(row.workflow_id, using)
             case AskAgain(delay=delay):
                 looks.later(row.id, number, delay=delay, code=code or "OUTCOME_UNKNOWN", status=status, using=using)

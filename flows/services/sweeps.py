@@ -46,6 +46,7 @@ def run_tick(using: str, min_age: float = 0.0) -> tick.Look | None:
         dispatch_ready(using)
     if found.looks_lost:
         looks.put_back(TIMEOUT_GRACE, using)
+        looks.caller_gone(using)
     if found.servicing or found.looks_lost:
         service()
     if found.breaches:
@@ -110,7 +111,8 @@ def put_back(ids: Iterable[UUID], using: str, *, proven: tuple[UUID, int] | None
 
 def put_back_children(worker: UUID, pids: Sequence[int], using: str) -> int:
     """Put back what ran in child processes that are gone; their parent says so."""
-    if looks.put_back(TIMEOUT_GRACE, using, worker=worker, pids=pids):
+    lost = looks.put_back(TIMEOUT_GRACE, using, worker=worker, pids=pids)
+    if looks.caller_gone(using, worker=worker, pids=pids) or lost:
         service()
     return sum(put_back(recover.of_children(worker, [pid], using), using, proven=(worker, pid)) for pid in pids)
 

@@ -120,7 +120,8 @@ WITH old AS (
     SELECT id, status, node, outcome FROM outlast_workflow
     WHERE id = %(id)s::uuid AND (status = 'paused' OR status = 'waiting' AND outcome <> 'WAITING')
       AND NOT EXISTS (SELECT FROM outlast_operation o
-                      WHERE o.workflow_id = %(id)s::uuid AND o.kind = 'effect' AND o.status IN ('in_flight', 'uncertain'))
+                      WHERE o.workflow_id = %(id)s::uuid AND o.kind = 'effect'
+                        AND (o.status = 'in_flight' OR o.status = 'uncertain' AND NOT o.again))
 ), moved AS (
     UPDATE outlast_workflow w
     SET status = 'runnable', outcome = '', version = w.version + 1, due_at = NULL, pause_requested_at = NULL,

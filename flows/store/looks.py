@@ -13,7 +13,7 @@ WITH offered AS (
     SELECT * FROM unnest(%(flows)s::text[], %(versions)s::int[]) AS o(flow_name, flow_version)
 )
 UPDATE outlast_operation o
-SET worker_id = %(worker)s::uuid, worker_pid = %(pid)s::int, looks = o.looks + 1, tries = o.tries + 1,
+SET worker_id = %(worker)s::uuid, worker_pid = %(pid)s::int, flown_by = NULL, looks = o.looks + 1, tries = o.tries + 1,
     status = CASE WHEN o.status IN ('planned', 'failed') THEN 'in_flight' ELSE o.status END,
     flown_at = CASE WHEN o.status IN ('planned', 'failed') THEN flows_now() ELSE o.flown_at END,
     attempt = o.attempt + CASE WHEN o.status IN ('planned', 'failed') THEN 1 ELSE 0 END,
@@ -95,6 +95,20 @@ def put_back(grace: float, using: str, *, worker: UUID | None = None, pids: Sequ
     """Make looks due again whose owner is gone (or takes too long, or is one of these children); those that held a call are in doubt."""
     params = {"grace": grace, "worker": worker, "pids": list(pids)}
     return [row[0] for row in run("put back looks", PUT_BACK, params, using)]
+
+
+CALLER_GONE = """
+UPDATE outlast_operation o SET flown_by = NULL, due_at = flows_now()
+WHERE o.status = 'uncertain' AND o.due_at IS NOT NULL AND o.worker_id IS NULL AND o.flown_by IS NOT NULL AND (
+    NOT EXISTS (SELECT FROM outlast_worker k WHERE k.id = o.flown_by AND k.status = 'alive')
+    OR o.flown_by = %(worker)s::uuid AND o.flown_pid = ANY (%(pids)s::int[]))
+RETURNING o.id
+"""
+
+
+def caller_gone(using: str, *, worker: UUID | None = None, pids: Sequence[int] = ()) -> list[str]:
+    """Make due at once what waited for the end of a call whose process is gone."""
+    return [row[0] for row in run("caller gone", CALLER_GONE, {"worker": worker, "pids": list(pids)}, using)]
 
 
 AGAIN = """

@@ -38,10 +38,11 @@ class Standing:
 STANDING = """
 SELECT w.status, w.outcome, w.target, w.owed, w.epoch,
     (SELECT count(*)::int FROM outlast_operation o
-     WHERE o.workflow_id = w.id AND o.kind = 'effect' AND o.status IN ('in_flight', 'uncertain')), w.node,
+     WHERE o.workflow_id = w.id AND o.kind = 'effect' AND (o.status = 'in_flight' OR o.status = 'uncertain' AND NOT o.again)), w.node,
     w.flow_name, w.flow_version,
     coalesce((SELECT a.failures FROM outlast_activity a WHERE a.workflow_id = w.id AND a.seq = w.active_seq), 0),
-    EXISTS (SELECT FROM outlast_operation o WHERE o.workflow_id = w.id AND o.activity_seq = w.active_seq AND o.status = 'planned')
+    EXISTS (SELECT FROM outlast_operation o
+            WHERE o.workflow_id = w.id AND o.activity_seq = w.active_seq AND (o.status = 'planned' OR o.status = 'uncertain' AND o.again))
 FROM outlast_workflow w WHERE w.id = %(id)s::uuid
 """
 
@@ -124,7 +125,7 @@ def ask_person(workflow: UUID, code: str, ref: str, using: str, *, tell: bool = 
 STUCK = """
 SELECT o.id, coalesce(o.error_code, '') FROM outlast_operation o
 WHERE o.workflow_id = %(id)s::uuid AND o.due_at IS NULL AND o.worker_id IS NULL
-  AND (o.status = 'uncertain' OR o.status = 'failed' AND o.kind <> 'effect')
+  AND (o.status = 'uncertain' AND NOT o.again OR o.status = 'failed' AND o.kind <> 'effect')
 ORDER BY o.id LIMIT 1
 """
 
@@ -141,7 +142,7 @@ WITH old AS (
     WHERE w.id = %(id)s::uuid AND w.status = 'cancelling' AND w.outcome = 'HUMAN_REQUIRED' AND NOT EXISTS (
         SELECT FROM outlast_operation o
         WHERE o.workflow_id = w.id AND o.due_at IS NULL AND o.worker_id IS NULL
-          AND (o.status = 'uncertain' OR o.status = 'failed' AND o.kind <> 'effect'))
+          AND (o.status = 'uncertain' AND NOT o.again OR o.status = 'failed' AND o.kind <> 'effect'))
 ), moved AS (
     UPDATE outlast_workflow w SET outcome = '', error_code = NULL, version = w.version + 1, updated_at = flows_now()
     FROM old WHERE w.id = old.id

@@ -42,36 +42,43 @@ class Flight:
 #: An operation that is there already and cannot fly leaves the workflow's row alone; if it came only now, it is half a move.
 FLY = """
 WITH held AS (
-    UPDATE outlast_workflow w SET owed = w.owed + 1
+    UPDATE outlast_workflow w
+    SET owed = w.owed + CASE WHEN EXISTS (SELECT FROM outlast_operation x WHERE x.id = %(id)s AND x.status = 'uncertain') THEN 0 ELSE 1 END
     WHERE w.id = %(workflow)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
       AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
       AND w.active_seq = %(seq)s::int
       AND NOT EXISTS (SELECT FROM outlast_operation x WHERE x.id = %(id)s
-                      AND NOT (x.status IN ('planned', 'failed') AND x.request_digest = %(digest)s))
-    RETURNING w.id, w.epoch, w.intent_version
+                      AND NOT ((x.status IN ('planned', 'failed') OR x.status = 'uncertain' AND x.again)
+                               AND x.request_digest = %(digest)s))
+    RETURNING w.id, w.epoch, w.intent_version, w.worker_id, w.worker_pid
 ), flown AS (
     INSERT INTO outlast_operation AS o (
         id, workflow_id, activity_seq, node, name, kind, status, request, request_digest, attempt, epoch, intent_version,
-        compensable, two_people, external_id, flown_at, settled_by, looks, tries, lost)
+        compensable, two_people, again, external_id, flown_by, flown_pid, flown_at, settled_by, looks, tries, lost)
     SELECT %(id)s, h.id, %(seq)s::int, %(node)s, %(name)s, 'effect', 'in_flight', %(request)s::jsonb, %(digest)s, %(attempt)s::int, h.epoch,
-        h.intent_version, %(compensable)s::bool, %(two_people)s::bool, '', flows_now(), '', 0, 0, 0
+        h.intent_version, %(compensable)s::bool, %(two_people)s::bool, false, '', h.worker_id, h.worker_pid, flows_now(), '', 0, 0, 0
     FROM held h
     ON CONFLICT (id) DO UPDATE
     SET status = 'in_flight', attempt = EXCLUDED.attempt, epoch = EXCLUDED.epoch, intent_version = EXCLUDED.intent_version,
-        flown_at = EXCLUDED.flown_at, error_code = NULL, settled_at = NULL, settled_by = '', doubt_since = NULL, due_at = NULL, tries = 0,
+        flown_by = EXCLUDED.flown_by, flown_pid = EXCLUDED.flown_pid, flown_at = EXCLUDED.flown_at, error_code = NULL,
+        settled_at = NULL, settled_by = '', doubt_since = NULL, due_at = NULL, tries = 0,
         lost = 0
-    WHERE o.status IN ('planned', 'failed') AND o.request_digest = EXCLUDED.request_digest
-    RETURNING o.id
+    WHERE (o.status IN ('planned', 'failed') OR o.status = 'uncertain' AND o.again) AND o.request_digest = EXCLUDED.request_digest
+    RETURNING o.id, o.again
 )
-SELECT h.id FROM held h LEFT JOIN flown f ON true WHERE f.id IS NOT NULL OR outlast_half_move('operation')
+SELECT f.again FROM held h LEFT JOIN flown f ON true WHERE f.id IS NOT NULL OR outlast_half_move('operation')
 """
 
 _FLIGHT = tuple(field.name for field in fields(Flight))
 
 
-def fly(flight: Flight, using: str) -> bool:
-    """Put the operation in flight. True: call now. False: the workflow is owned no longer, or the operation stands in the way (read it)."""
-    return bool(run("fly", FLY, {name: getattr(flight, name) for name in _FLIGHT}, using))
+def fly(flight: Flight, using: str) -> bool | None:
+    """Put the operation in flight. None: the workflow is owned no longer, or the operation stands in the way (read it).
+
+    Else call now; True: an earlier call may have happened, so a failure of this one says nothing about that.
+    """
+    rows = run("fly", FLY, {name: getattr(flight, name) for name in _FLIGHT}, using)
+    return bool(rows[0][0]) if rows else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,7 @@ class Row:
     intent_version: int
     compensable: bool
     two_people: bool
+    again: bool
     looks: int
     tries: int
     lost: int
@@ -109,7 +117,7 @@ class Row:
 
 READ = """
 SELECT o.id, o.workflow_id, o.activity_seq, o.node, o.name, o.kind, o.of_id, o.commitment_id, o.status, o.request, o.request_digest,
-    o.external_id, o.evidence, o.error_code, o.attempt, o.epoch, o.intent_version, o.compensable, o.two_people,
+    o.external_id, o.evidence, o.error_code, o.attempt, o.epoch, o.intent_version, o.compensable, o.two_people, o.again,
     o.looks, o.tries, o.lost, o.doubt_since, o.due_at,
     w.flow_name, w.flow_version, w.key
 FROM outlast_operation o JOIN outlast_workflow w ON w.id = o.workflow_id
@@ -147,7 +155,7 @@ WITH old AS (
         settled_by = %(by)s, due_at = CASE WHEN %(due)s::bool THEN flows_now() END,
         worker_id = NULL, worker_pid = NULL, timeout_at = NULL, looks = o.looks + 1, tries = 0,
         attempt = CASE WHEN %(due)s::bool AND %(afresh)s::bool THEN 0 ELSE o.attempt END,
-        lost = CASE WHEN %(afresh)s::bool THEN 0 ELSE o.lost END
+        lost = CASE WHEN %(afresh)s::bool THEN 0 ELSE o.lost END, again = false
     FROM old WHERE o.id = old.id
     RETURNING o.id, o.workflow_id, o.of_id, o.commitment_id,
         CASE o.kind WHEN 'effect' THEN (old.status IN ('in_flight', 'uncertain'))::int
@@ -206,18 +214,61 @@ def settle(
 
 DOUBT = """
 UPDATE outlast_operation o
-SET status = 'uncertain', doubt_since = flows_now(), error_code = %(code)s, tries = 0, worker_id = NULL, worker_pid = NULL, timeout_at = NULL,
-    due_at = flows_now() + coalesce((
-        SELECT g.grace FROM unnest(%(ids)s::text[], %(graces)s::interval[]) AS g(id, grace) WHERE g.id = o.id), interval '0')
-WHERE o.workflow_id = %(workflow)s::uuid AND o.status = 'in_flight' AND o.kind = 'effect'
+SET status = 'uncertain', doubt_since = flows_now(), error_code = %(code)s, tries = 0, again = false,
+    worker_id = NULL, worker_pid = NULL, timeout_at = NULL,
+    flown_by = CASE WHEN %(alive)s::bool AND o.status = 'in_flight' THEN o.flown_by END,
+    due_at = greatest(flows_now(), CASE WHEN %(alive)s::bool AND o.status = 'in_flight' THEN (
+            SELECT a.timeout_at + interval '2 seconds' FROM outlast_activity a
+            WHERE a.workflow_id = o.workflow_id AND a.seq = o.activity_seq) END)
+        + coalesce((SELECT g.grace FROM unnest(%(ids)s::text[], %(graces)s::interval[]) AS g(id, grace) WHERE g.id = o.id), interval '0')
+WHERE o.workflow_id = %(workflow)s::uuid AND o.kind = 'effect' AND (o.status = 'in_flight' OR o.status = 'uncertain' AND o.again)
 RETURNING o.id
 """
 
 
-def doubt(workflow: UUID, code: str, graces: dict[str, timedelta], using: str) -> list[str]:
-    """Make the effects that are in flight of a locked workflow uncertain and due (after their grace); their ids."""
-    params = {"workflow": workflow, "code": code, "ids": list(graces), "graces": list(graces.values())}
+def doubt(workflow: UUID, code: str, graces: dict[str, timedelta], using: str, *, alive: bool = False) -> list[str]:
+    """Make the effects of a locked workflow that are in flight, or were to be asked for again, uncertain and due (after their grace).
+
+    `alive`: the attempt was fenced, and may still be making its call. Nobody asks before that is over:
+    by its end, its worker's, or its time-out.
+    """
+    params = {"workflow": workflow, "code": code, "alive": alive, "ids": list(graces), "graces": list(graces.values())}
     return [row[0] for row in run("doubt", DOUBT, params, using)]
+
+
+OVER = """
+UPDATE outlast_operation o
+SET flown_by = NULL, due_at = least(o.due_at, flows_now() + coalesce((
+        SELECT g.grace FROM unnest(%(ids)s::text[], %(graces)s::interval[]) AS g(id, grace) WHERE g.id = o.id), interval '0'))
+WHERE o.id = ANY (%(ids)s::text[]) AND o.status = 'uncertain' AND o.flown_by IS NOT NULL
+RETURNING o.id
+"""
+
+
+def over(graces: dict[str, timedelta], using: str) -> bool:
+    """The calls of a fenced attempt are over, and it does not know either: ask now (after their grace)."""
+    return bool(run("calls over", OVER, {"ids": list(graces), "graces": list(graces.values())}, using))
+
+
+AGAIN = """
+UPDATE outlast_operation o
+SET again = %(again)s::bool, looks = o.looks + 1, worker_id = NULL, worker_pid = NULL, timeout_at = NULL, due_at = NULL
+WHERE o.workflow_id = %(workflow)s::uuid AND o.status = 'uncertain' AND o.kind = 'effect'
+  AND (o.id = %(id)s AND o.looks = %(looks)s::int OR %(id)s::text IS NULL AND o.again)
+RETURNING o.id
+"""
+
+
+def ask_again(operation: str, workflow: UUID, looks: int, using: str) -> bool:
+    """Only asking for the same again can tell: let the next attempt put it in flight, in doubt as it is. False if this look was fenced."""
+    params = {"id": operation, "workflow": workflow, "looks": looks, "again": True}
+    return bool(run("ask again", AGAIN, params, using))
+
+
+def ask_no_more(workflow: UUID, using: str) -> list[str]:
+    """Nobody will ask for it again: it is a person's doubt."""
+    params = {"id": None, "workflow": workflow, "looks": None, "again": False}
+    return [row[0] for row in run("ask no more", AGAIN, params, using)]
 
 
 IN_FLIGHT = "SELECT id, node, name FROM outlast_operation WHERE workflow_id = %(workflow)s::uuid AND status = 'in_flight' AND kind = 'effect'"
@@ -232,9 +283,9 @@ PLAN = """
 WITH planned AS (
     INSERT INTO outlast_operation (
         id, workflow_id, activity_seq, node, name, kind, of_id, commitment_id, status, request_digest, attempt, epoch, intent_version,
-        compensable, two_people, external_id, settled_by, looks, tries, lost, due_at)
+        compensable, two_people, again, external_id, settled_by, looks, tries, lost, due_at)
     SELECT %(id)s, w.id, %(seq)s::int, %(node)s, %(name)s, %(kind)s, %(of)s, %(commitment)s::bigint, 'planned', '', 0, w.epoch, w.intent_version,
-        false, false, '', '', 0, 0, 0, flows_now()
+        false, false, false, '', '', 0, 0, 0, flows_now()
     FROM outlast_workflow w WHERE w.id = %(workflow)s::uuid
     ON CONFLICT (id) DO NOTHING RETURNING workflow_id, kind
 ), owing AS (

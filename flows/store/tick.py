@@ -27,7 +27,10 @@ RETURNING
     EXISTS (SELECT FROM outlast_operation WHERE due_at IS NOT NULL AND worker_id IS NULL AND due_at <= flows_now()),
     EXISTS (SELECT FROM outlast_operation o LEFT JOIN outlast_worker k ON k.id = o.worker_id
             WHERE o.worker_id IS NOT NULL AND (k.id IS NULL OR k.status <> 'alive'
-                OR o.timeout_at + %(grace)s::float8 * interval '1 second' <= statement_timestamp())),
+                OR o.timeout_at + %(grace)s::float8 * interval '1 second' <= statement_timestamp()))
+        OR EXISTS (SELECT FROM outlast_operation o
+            WHERE o.due_at IS NOT NULL AND o.worker_id IS NULL AND o.flown_by IS NOT NULL AND o.status = 'uncertain'
+              AND NOT EXISTS (SELECT FROM outlast_worker k WHERE k.id = o.flown_by AND k.status = 'alive')),
     EXISTS (SELECT FROM outlast_commitment WHERE status = 'breached' AND told_at IS NULL)
 """
 

@@ -164,7 +164,7 @@ def test_a_second_person_is_asked_for(cli: Any, worker: LocalWorker) -> None:
 def test_a_refusal_is_exit_1_with_its_code_and_its_sentence(cli: Any, worker: LocalWorker) -> None:
     operation = in_doubt(worker)
     for ran, code, sentence in (
-        (say(cli, operation, "happened", by="cat"), "not_permitted", "You may not say what became of an operation."),
+        (say(cli, operation, "happened", by="cat"), "not_permitted", "You may not say what became of an operation: that needs"),
         (say(cli, operation, "happened", reason=" "), "no_reason", "Say how you know"),
         (say(cli, operation, "give_up"), "not_offered", "That cannot be said of an operation in this status."),
         (say(cli, operation, "happened", "--seen", "uncertain:77"), "moved", "look again"),

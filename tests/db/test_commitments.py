@@ -111,6 +111,13 @@ def test_it_is_planned_before_the_call_and_active_with_its_result(worker: LocalW
     assert Timer.objects.get(commitment_id=held.pk).due_at == held.deadline_at
     assert [one.pk for one in commitments.active(kind="window", workflow=run)] == [held.pk]
     assert commitments.active(kind="other") == []
+    (shown,) = flows.describe(run).commitments
+    assert (shown["name"], shown["reference"], shown["status"], shown["deadline_at"]) == (
+        "window",
+        "w-1",
+        "active",
+        held.deadline_at,
+    )
 
 
 def test_a_good_end_releases_it_first(worker: LocalWorker) -> None:

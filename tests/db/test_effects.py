@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from flows.models import Operation, Resolution, Transition, Wait
 from flows.services import sweeps
 from flows.services.attempt import Attempt
 from flows.services.effects import Effects
+from flows.services.servicing import run_servicing
 from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import SLOWLY, called, does, row, status, work
@@ -275,7 +277,7 @@ def test_one_operation_asks_for_one_thing(worker: LocalWorker, clock: Clock) -> 
         worker.run()
         clock.move(minutes=1)
         worker.tick()
-    assert (status(run)[:2], row(run).error_code) == (("waiting", "HUMAN_REQUIRED"), "COMPETENCE_FAILURE")
+    assert (status(run)[:2], row(run).error_code) == (("waiting", "HUMAN_REQUIRED"), "OPERATION_CONFLICT")
     assert operation().status == "failed"
 
 
@@ -324,3 +326,144 @@ def test_an_undeclared_effect_is_refused(worker: LocalWorker) -> None:
     worker.run()
     assert status(run)[:2] == ("waiting", "HUMAN_REQUIRED")
     assert not Operation.objects.exists()
+
+
+# ---------------------------------------------------------------- what only asking again can tell
+
+
+def clean(error: Exception) -> Callable[[Attempt], Any]:
+    """Does it and loses the answer the first time; every later call fails for certain."""
+    first = [True]
+
+    def act(attempt: Attempt) -> Any:
+        if first.pop() if first else False:
+            provider[attempt.operation_id] = {"sent": 1}
+            raise ConnectionResetError
+        raise error
+
+    return act
+
+
+@pytest.mark.parametrize("then", [kinds.Transient(), ConnectionResetError(), kinds.PolicyDenied()])
+def test_a_later_failure_says_nothing_of_an_earlier_call(worker: LocalWorker, clock: Clock, then: Exception) -> None:
+    does["again"] = clean(then)
+    run = Send.start({})
+    for _ in range(5):
+        worker.run()
+        clock.move(minutes=1)
+        worker.tick()
+    found = Operation.objects.get(node="again")
+    assert (found.status, found.again, called("again")) == ("uncertain", False, 3)
+    assert (status(run)[:2], row(run).error_code) == (("waiting", "HUMAN_REQUIRED"), "RETRIES_EXHAUSTED")
+    with pytest.raises(kinds.OutcomeUnknown):
+        flows.resume(run)
+
+
+def test_what_was_to_be_asked_for_again_is_a_persons_when_nobody_will(worker: LocalWorker) -> None:
+    does["again"] = paying(ConnectionResetError())
+    run = Send.start({})
+    worker.run(["agents"])
+    run_servicing(worker, worker.using)
+    assert (status(run)[0], Operation.objects.get(node="again").again, row(run).owed) == ("runnable", True, 1)
+    flows.cancel(run)
+    worker.run()
+    assert (status(run)[:2], row(run).error_code, row(run).owed) == (("cancelling", "HUMAN_REQUIRED"), "NOT_RECONCILABLE", 1)
+
+
+# ---------------------------------------------------------------- a call that is still being made
+
+
+def test_a_cancel_does_not_ask_about_a_call_that_is_still_being_made(worker: LocalWorker) -> None:
+    def slow(attempt: Attempt) -> Any:
+        flows.cancel(run)
+        run_servicing(worker, worker.using)
+        assert asked == [], "the provider would say, rightly, that it did not happen"
+        provider[attempt.operation_id] = {"paid": 1}
+        raise ConnectionResetError
+
+    does["pay"] = slow
+    run = Pay.start({})
+    worker.run()
+    assert asked == [f"{run.id}/pay/1"], "now that it is over"
+    assert (row(run).status, operation().status) == ("cancelled", "succeeded")
+
+
+def test_a_call_whose_worker_died_is_asked_about_at_once(worker: LocalWorker) -> None:
+    run = Pay.start({})
+    owned = factories.take_one(worker)
+    factories.enter(owned)
+    Effects(owned, worker.owns).begin("", {"amount": 1})
+    flows.cancel(run)
+    with flows_worker() as other:
+        other.run()
+        assert (asked, status(run)[0]) == ([], "cancelling")
+        worker.stop()
+        sweeps.run_tick(other.using)
+        other.run()
+    assert (asked, row(run).status, operation().status) == ([f"{run.id}/pay/1"], "cancelled", "abandoned")
+
+
+# ---------------------------------------------------------------- several calls
+
+
+def in_block(body: Callable[[Any], Any]) -> Callable[[Attempt], Any]:
+    def act(attempt: Attempt) -> Any:
+        with attempt.effect("charge", request={"n": 1}) as op:
+            body(op)
+        return {"went": "on"}
+
+    return act
+
+
+def lost() -> Any:
+    raise ConnectionResetError
+
+
+def test_a_call_that_raised_is_in_doubt_also_where_the_error_is_caught(worker: LocalWorker) -> None:
+    def caught(op: Any) -> None:
+        with contextlib.suppress(ConnectionResetError):
+            op.call(lost)
+
+    does["work"] = in_block(caught)
+    says.append(Happened({"receipt": 1}))
+    run = Several.start({})
+    worker.run()
+    assert (row(run).status, asked, operation().settled_by) == ("complete", [f"{run.id}/work/1/charge"], "probe")
+
+
+def test_one_block_is_one_call_and_one_name_one_block(worker: LocalWorker) -> None:
+    def twice(op: Any) -> None:
+        op.call(dict)
+        op.call(dict)
+
+    does["work"] = in_block(twice)
+    run = Several.start({})
+    worker.run()
+    assert row(run).error_code == "OPERATION_CONFLICT"
+
+    def loop(attempt: Attempt) -> Any:
+        for number in range(2):
+            with attempt.effect("charge", request={"n": number}) as op:
+                op.call(dict)
+
+    does["work"] = loop
+    second = Several.start({})
+    worker.run()
+    assert row(second).error_code == "OPERATION_CONFLICT"
+
+
+def test_another_request_is_refused_also_after_it_has_succeeded(worker: LocalWorker, clock: Clock) -> None:
+    numbers = iter(range(9))
+
+    def changing(attempt: Attempt) -> Any:
+        with attempt.effect("charge", request={"n": next(numbers)}) as op:
+            op.call(dict)
+        raise kinds.Transient
+
+    does["work"] = changing
+    run = Several.start({})
+    for _ in range(3):
+        worker.run()
+        clock.move(minutes=1)
+        worker.tick()
+    assert row(run).error_code == "OPERATION_CONFLICT"

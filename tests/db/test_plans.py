@@ -61,9 +61,9 @@ INSERT INTO outlast_notice (workflow_id, outcome, code, created_at, tries, sent_
 SELECT md5('w' || n)::uuid, 'FAILED', '', now(), 1, now() FROM generate_series(1, %(count)s) n;
 
 INSERT INTO outlast_operation (
-    id, workflow_id, activity_seq, node, name, kind, status, request_digest, attempt, epoch, intent_version, compensable, two_people,
+    id, workflow_id, activity_seq, node, name, kind, status, request_digest, attempt, epoch, intent_version, compensable, two_people, again,
     external_id, flown_at, settled_by, looks, tries, lost)
-SELECT md5('w' || n)::uuid || '/one/' || s, md5('w' || n)::uuid, s, 'one', '', 'effect', 'succeeded', '', 1, 0, 1, false, false,
+SELECT md5('w' || n)::uuid || '/one/' || s, md5('w' || n)::uuid, s, 'one', '', 'effect', 'succeeded', '', 1, 0, 1, false, false, false,
     '', now(), '', 0, 0, 0
 FROM generate_series(1, %(count)s) n, generate_series(1, 3) s;
 

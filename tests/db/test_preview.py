@@ -24,6 +24,11 @@ from tests.factories import Line, does, failing, row
 pytestmark = pytest.mark.req("D3", "P1")
 
 
+@pytest.fixture(autouse=True)
+def _nothing_said() -> None:
+    says.clear()
+
+
 def test_a_preview_names_what_dies_what_is_undone_and_what_stands(worker: LocalWorker) -> None:
     run = booked(worker)
     before = row(run).version

@@ -18,6 +18,7 @@ TABLE = {
     errors.VerificationFailed: ("VERIFICATION_FAILED", Route.VERIFY),
     errors.PolicyDenied: ("POLICY_DENIED", Route.POLICY),
     errors.CompetenceFailure: ("COMPETENCE_FAILURE", Route.HUMAN),
+    errors.OperationConflict: ("OPERATION_CONFLICT", Route.HUMAN),
     errors.InvalidCandidate: ("INVALID_CANDIDATE", Route.REPLAN),
     errors.AmbiguousOutcome: ("AMBIGUOUS_OUTCOME", Route.RECONCILE),
     errors.ActivityError: ("ACTIVITY_ERROR", Route.RETRY),
