@@ -11,9 +11,12 @@ The workflow must be locked. Everything here is idempotent: whoever settled the 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
+
+from django.db import transaction
 
 from flows import registry
 from flows.conf import conf
@@ -21,7 +24,8 @@ from flows.core.effects import OperationKind, OperationStatus
 from flows.core.ids import mitigation_id
 from flows.core.nodes.activity import RETRIES_EXHAUSTED, Activity
 from flows.core.protocol import Outcome, Status
-from flows.dispatch import after_commit, hints_for, service_after_commit
+from flows.core.retry import delay_before
+from flows.dispatch import after_commit, hints_for, look_soon, service_after_commit
 from flows.services.operation import declared
 from flows.store import commitments, operations
 from flows.store import obligations as store
@@ -58,17 +62,42 @@ def go_on(workflow: UUID, using: str, *, by_person: bool = False) -> None:
     elif found.status == Status.RECONCILING and not by_person and _exhausted(found):
         operations.ask_no_more(workflow, using)
         ask_person(workflow, RETRIES_EXHAUSTED, "", using)
+    elif (
+        found.status == Status.RECONCILING
+        and not by_person
+        and (delay := _pause(found))
+        and store.retry_later(workflow, delay, using)
+    ):
+        _hint_soon(delay, using)
     elif found.status in (Status.RECONCILING, Status.WAITING):
         ready = store.reconciled(workflow, conf.PRIORITY_SECONDS, "", using)
         if ready is not None:
             after_commit(hints_for([ready]), using)
 
 
+def _hint_soon(delay: timedelta, using: str) -> None:
+    if delay <= timedelta(seconds=1.2):
+        transaction.on_commit(lambda: look_soon(delay.total_seconds()), using=using)
+
+
+def _pause(found: store.Standing) -> timedelta:
+    """What the node's policy wants between two tries; an attempt that was lost with its worker is no try."""
+    node = _node(found)
+    if node is None or not found.undone or not found.failures:
+        return timedelta(0)
+    return delay_before(node.retry, found.failures, random.random())
+
+
 def _exhausted(found: store.Standing) -> bool:
     """Whether the effect that did not happen has been tried as often as its node allows."""
+    node = _node(found)
+    return node is not None and found.undone and found.failures >= node.retry.max_attempts
+
+
+def _node(found: store.Standing) -> Activity | None:
     definition = registry.definition(found.flow_name, found.flow_version)
     node = definition.nodes.get(found.node) if definition is not None else None
-    return isinstance(node, Activity) and found.undone and found.failures >= node.retry.max_attempts
+    return node if isinstance(node, Activity) else None
 
 
 def doubts(workflow: UUID, using: str) -> list[str]:

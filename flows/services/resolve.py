@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -209,7 +210,7 @@ def _accept(row: Row, given: _Given, using: str) -> Code:
         reason=given.reason,
         by=given.user.pk,
         by_label=given.label,
-        due=not happened and row.kind != OperationKind.EFFECT,
+        due=timedelta(0) if not happened and row.kind != OperationKind.EFFECT else None,
         using=using,
     )
     return Code.ACCEPTED if counted else Code.MOVED

@@ -43,6 +43,7 @@ from flows.core.effects import (
     at_doubt,
 )
 from flows.core.errors import classify
+from flows.core.retry import delay_before
 from flows.dispatch import service
 from flows.services import obligations, settling
 from flows.services.authored import tidy, transaction_of
@@ -141,7 +142,7 @@ def _ask(host: Host, row: Row, number: int, asked: Askable, using: str) -> None:
         evidence=evidence,
         external_id=answer.external_id if happened else "",
         looks=number,
-        due=not happened and row.kind != OperationKind.EFFECT,
+        due=_pause(row) if not happened and row.kind != OperationKind.EFFECT else None,
         using=using,
     )
 
@@ -191,7 +192,7 @@ def _apply(
         locks.workflows([row.workflow_id], using)
         match following:
             case Settle(status=OperationStatus.PLANNED) if row.kind != OperationKind.EFFECT:  # the same may be asked for twice
-                store.settle(row.id, status="planned", by="idempotent", looks=number, due=True, using=using)
+                store.settle(row.id, status="planned", by="idempotent", looks=number, due=_pause(row), using=using)
             case Settle(status=OperationStatus.PLANNED) if obligations.is_ending(row.workflow_id, using):
                 # Its activity will not run any more, and nobody else can ask for it again.
                 if looks.later(row.id, number, delay=None, code=NOT_RECONCILABLE, status=None, using=using):
@@ -208,6 +209,14 @@ def _apply(
                 raise AssertionError(f"{following!r} settles nothing")
         if answer is not None:
             resolutions.add(row.id, source="probe", answer="unknown", reason=answer.reason[:500], counted=False, using=using)
+
+
+def _pause(row: Row) -> timedelta:
+    """Before a compensation or a release is called again that has not happened; a call that was lost with its worker is no try."""
+    asked = declared(row)
+    if asked is None or not row.attempt:
+        return timedelta(0)
+    return delay_before(asked.probes, row.attempt, random.random())
 
 
 def _run(host: Host, function: Any, row: Row, timeout: timedelta, using: str) -> Any:

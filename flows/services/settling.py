@@ -6,6 +6,7 @@ statements, so two answers, or an answer and a cancel, happen one after the othe
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -51,7 +52,7 @@ def settle(
     by_label: str = "",
     looks: int | None = None,
     attempt: int | None = None,
-    due: bool = False,
+    due: timedelta | None = None,
     ordinary: bool = False,
     using: str,
 ) -> bool:
@@ -91,7 +92,7 @@ def settle(
             )
         if counted and status is OperationStatus.SUCCEEDED:
             _begin_commitments(operation, using)
-        if counted and due:
+        if counted and due is not None:
             service_after_commit(using)
         if counted:
             obligations.resumed(workflow, using)  # whoever knew: it is no longer a person's turn

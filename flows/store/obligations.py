@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -90,6 +91,41 @@ def reconciled(workflow: UUID, priority_seconds: int, ref: str, using: str) -> t
     params = {"id": workflow, "priority_seconds": priority_seconds, "trigger": "reconciled", "ref": ref, "note": None}
     rows = run("reconciled", RECONCILED, params, using)
     return (rows[0][0], rows[0][1], rows[0][2], rows[0][3]) if rows else None
+
+
+RETRY_LATER = f"""
+WITH old AS (
+    SELECT id, status FROM outlast_workflow
+    WHERE id = %(id)s::uuid AND target = '' AND status = 'reconciling' AND pause_requested_at IS NULL
+), moved AS (
+    UPDATE outlast_workflow w
+    SET status = 'waiting', outcome = 'WAITING', version = w.version + 1, due_at = flows_now() + %(delay)s::interval,
+        updated_at = flows_now()
+    FROM old WHERE w.id = old.id
+    RETURNING w.*, old.status AS was
+), closed AS (
+    UPDATE outlast_wait o SET status = 'satisfied', closed_at = flows_now()
+    FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL AND o.kind = 'reconciliation' RETURNING o.id
+), waits AS (
+    INSERT INTO outlast_wait (
+        workflow_id, node, visit, kind, reason, event_type, key, on_expiry, epoch, intent_version, policy_version, status, opened_at)
+    SELECT m.id, m.node, 0, 'retry_window', 'it did not happen; trying again', '', '', '', m.epoch, m.intent_version, m.policy_version, 'open',
+        flows_now()
+    FROM moved m CROSS JOIN (SELECT count(*) FROM closed) AS first
+    RETURNING id, workflow_id
+), timers AS (
+    INSERT INTO outlast_timer (workflow_id, wait_id, kind, due_at, epoch, intent_version, policy_version, status)
+    SELECT m.id, o.id, 'retry', flows_now() + %(delay)s::interval, m.epoch, m.intent_version, m.policy_version, 'pending'
+    FROM moved m JOIN waits o ON o.workflow_id = m.id
+), {_LOGGED}
+SELECT id FROM moved
+"""
+
+
+def retry_later(workflow: UUID, delay: timedelta, using: str) -> bool:
+    """Nothing of it is in doubt any more, and the effect is tried again after `delay`; False where that is not what it was waiting for."""
+    params = {"id": workflow, "delay": delay, "trigger": "reconciled", "ref": "", "note": None}
+    return bool(run("retry later", RETRY_LATER, params, using))
 
 
 ASK_PERSON = f"""

@@ -152,9 +152,9 @@ WITH old AS (
     UPDATE outlast_operation o
     SET status = %(status)s, evidence = coalesce(%(evidence)s::jsonb, o.evidence),
         external_id = coalesce(nullif(%(external_id)s, ''), o.external_id), error_code = %(code)s, settled_at = flows_now(),
-        settled_by = %(by)s, due_at = CASE WHEN %(due)s::bool THEN flows_now() END,
+        settled_by = %(by)s, due_at = flows_now() + %(due)s::interval,
         worker_id = NULL, worker_pid = NULL, timeout_at = NULL, looks = o.looks + 1, tries = 0,
-        attempt = CASE WHEN %(due)s::bool AND %(afresh)s::bool THEN 0 ELSE o.attempt END,
+        attempt = CASE WHEN %(due)s::interval IS NOT NULL AND %(afresh)s::bool THEN 0 ELSE o.attempt END,
         lost = CASE WHEN %(afresh)s::bool THEN 0 ELSE o.lost END, again = false
     FROM old WHERE o.id = old.id
     RETURNING o.id, o.workflow_id, o.of_id, o.commitment_id,
@@ -187,14 +187,14 @@ def settle(
     code: str | None = None,
     looks: int | None = None,
     attempt: int | None = None,
-    due: bool = False,
+    due: timedelta | None = None,
     afresh: bool = False,
     sources: Sequence[str] = UNSETTLED,
     using: str,
 ) -> bool:
     """End the doubt about an operation of a locked workflow; False: somebody else has, or (with `looks`, `attempt`) it is under way anew.
 
-    `due`: a servicing turn looks at it again; `afresh`: with all its tries.
+    `due`: a servicing turn looks at it again after that; `afresh`: with all its tries.
     """
     params = {
         "id": operation,

@@ -187,12 +187,17 @@ def test_a_failed_start_of_it_owes_nothing(worker: LocalWorker) -> None:
     assert (status(run)[0], ledger(), row(run).owed) == ("failed", {"window": "void"}, 0)
 
 
-def test_a_release_in_doubt_is_made_again_where_that_is_harmless(worker: LocalWorker) -> None:
+def test_a_release_in_doubt_is_made_again_where_that_is_harmless(worker: LocalWorker, clock: Clock) -> None:
     run = Reserve.start({})
     worker.run()
     faults.extend([ConnectionResetError(), kinds.AmbiguousOutcome()])
     flows.cancel(run)
     worker.run()
+    assert (status(run)[0], len(released)) == ("cancelling", 1), "not at once"
+    for _ in range(2):
+        clock.move(seconds=10)
+        worker.tick()
+        worker.run()
     assert (status(run)[0], ledger(), len(released)) == ("cancelled", {"window": "released"}, 3)
     assert len({one[0] for one in released}) == 1, "the same operation each time"
 

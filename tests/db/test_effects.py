@@ -142,9 +142,14 @@ def test_after_a_doubt_that_it_happened_the_evidence_is_the_result_and_nothing_i
     assert list(Wait.objects.values_list("kind", "status")) == [("reconciliation", "satisfied")]
 
 
-def test_after_a_doubt_that_it_did_not_happen_the_same_operation_is_tried_again(worker: LocalWorker) -> None:
+def test_after_a_doubt_that_it_did_not_happen_the_same_operation_is_tried_again(worker: LocalWorker, clock: Clock) -> None:
     does["pay"] = paying(TimeoutError(), happens=False)
     run = Pay.start({})
+    worker.run()
+    assert (status(run)[:2], called("pay")) == (("waiting", "WAITING"), 1), "not before the node's policy says"
+    assert Wait.objects.get(status="open").kind == "retry_window"
+    clock.move(seconds=11)
+    worker.tick()
     worker.run()
     assert called("pay") == 2
     assert [call[1:] for call in factories.calls] == [(1, 1), (1, 2)], "the same visit, the next attempt"
@@ -181,9 +186,12 @@ def test_what_nobody_can_be_asked_about_needs_a_person_at_once_and_resume_does_n
     assert called("send") == 1
 
 
-def test_what_may_be_asked_for_twice_is(worker: LocalWorker) -> None:
+def test_what_may_be_asked_for_twice_is(worker: LocalWorker, clock: Clock) -> None:
     does["again"] = paying(ConnectionResetError())
     run = Send.start({})
+    worker.run()
+    clock.move(seconds=11)
+    worker.tick()
     worker.run()
     assert (row(run).status, called("again")) == ("complete", 2)
     assert Operation.objects.get(node="again").attempt == 2
@@ -364,7 +372,7 @@ def test_what_was_to_be_asked_for_again_is_a_persons_when_nobody_will(worker: Lo
     run = Send.start({})
     worker.run(["agents"])
     run_servicing(worker, worker.using)
-    assert (status(run)[0], Operation.objects.get(node="again").again, row(run).owed) == ("runnable", True, 1)
+    assert (status(run)[0], Operation.objects.get(node="again").again, row(run).owed) == ("waiting", True, 1)
     flows.cancel(run)
     worker.run()
     assert (status(run)[:2], row(run).error_code, row(run).owed) == (("cancelling", "HUMAN_REQUIRED"), "NOT_RECONCILABLE", 1)
