@@ -271,7 +271,7 @@ def test_whatever_happens_the_debts_are_exact(clock: Clock) -> None:
     run_state_machine_as_test(
         Debts,
         settings=settings(
-            max_examples=60,
+            max_examples=30,
             stateful_step_count=50,
             deadline=None,
             derandomize=True,
