@@ -14,7 +14,7 @@ from flows.core.protocol import TERMINAL
 from flows.models import Wait as WaitRow
 from flows.models import Workflow
 from flows.store import sql
-from flows.testing import LocalWorker
+from flows.testing import Clock, LocalWorker
 from tests.support.chaosapp import journal
 
 CALL, ROUNDS = "call", 40
@@ -127,6 +127,7 @@ def carry_on(worker: LocalWorker, workflow: Any, key: str, *, cancelled: bool) -
         if row.outcome not in ("", "WAITING", "RECONCILIATION_REQUIRED"):
             raise NotToBeEnded(f"{row.outcome} {row.error_code} at {row.node}")
         if not WaitRow.objects.filter(workflow_id=workflow, status="open", kind="event").exists():
+            Clock("default").move(minutes=1)  # the pause before what did not happen is tried again
             continue
         if cancelled:
             flows.cancel(workflow, reason="nobody wants to sail")
