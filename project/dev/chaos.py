@@ -59,7 +59,7 @@ class Plan:
         numbers = list(range(self.count))
         self.dice.shuffle(numbers)
         few = max(1, round(self.count * CANCELLED)) if self.count > 1 else 0
-        span = min(self.seconds * (1 - QUIET_SHARE), 10 + self.count / 5)  # while most of them are under way
+        span = min(self.seconds * (1 - QUIET_SHARE), 10 + self.count / 10)  # while most of them are under way
         for verb, chosen in (("cancel", numbers[:few]), ("supersede", numbers[few : 2 * few])):
             self.strokes += [(self.dice.random() * span, verb, number) for number in chosen]
         self.strokes.sort(reverse=True)
