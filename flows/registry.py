@@ -17,6 +17,8 @@ from flows.core import definition as declared
 from flows.core.definition import Definition, Flow
 from flows.core.errors import DefinitionError, UnknownFlow
 from flows.core.moves import Park
+from flows.core.nodes.activity import Activity
+from flows.core.nodes.base import Node
 from flows.core.state import ApprovalFact
 
 
@@ -39,6 +41,18 @@ def definition(name: str, version: int) -> Definition | None:
     """The definition of that name and version, or None if this process does not have it."""
     found = known().get((name, version))
     return found.definition if found else None
+
+
+def node(flow_name: str, version: int, name: str) -> Node | None:
+    """The node of that name, or None if this process does not have the flow (or the flow no such node)."""
+    found = definition(flow_name, version)
+    return found.nodes.get(name) if found is not None else None
+
+
+def activity(flow_name: str, version: int, name: str) -> Activity | None:
+    """The same where it is an activity."""
+    found = node(flow_name, version, name)
+    return found if isinstance(found, Activity) else None
 
 
 def known() -> dict[tuple[str, int], type[Flow]]:

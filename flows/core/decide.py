@@ -2,6 +2,7 @@
 
     trigger ──► deadline? ──► gate (base) ──► node.resume / node.enter ──► Goto? ──► visits ──► gate (node) ──► node.enter ──► …
 
+While an effect of the open activity is in doubt, nothing goes past it: no deadline, no drop, no route of a refusal.
 Author functions (branches, keys) run here; what they raise becomes a visible suspension, never a lost workflow.
 """
 
@@ -71,7 +72,7 @@ def _decide(definition: Definition, state: State, trigger: Trigger, facts: Facts
         refusal = gate.check(definition, node, state, facts)
         if refusal is not None:
             return _refused(definition, state, facts, node, refusal)
-    if takes_up and node.dropped(facts) is not None:
+    if takes_up and not _in_doubt(state) and node.dropped(facts) is not None:
         return _settle(definition, replace(state, activity=None), facts, Goto(node.name))
     return _answer(definition, state, trigger, facts, node)
 
@@ -84,8 +85,8 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
             results = MappingProxyType({**state.results, node.name: wait_result})
     elif isinstance(trigger, Completed):
         results = MappingProxyType(_with_result(state, node, trigger.result))
-    if isinstance(trigger, Failed) and trigger.doubtful:
-        return Decided(node.resume(state, trigger))  # neither a deadline nor anything else goes past an effect in doubt
+    if trigger.doubtful if isinstance(trigger, Failed) else _in_doubt(state) and not isinstance(trigger, Completed):
+        return Decided(node.resume(state, trigger))
     entered = isinstance(trigger, Entered) and state.activity is None
     # Entering goes the way of every entry: through the visit limit and the node's gate.
     move = Goto(node.name) if entered else node.resume(state, trigger)
@@ -160,12 +161,16 @@ def _refused(definition: Definition, state: State, facts: Facts, node: Node | No
     return replace(settled, refusal=refusal)
 
 
+def _in_doubt(state: State) -> bool:
+    return state.activity is not None and state.activity.doubt
+
+
 def _verdict_move(definition: Definition, state: State, node: Node | None, refusal: gate.Refusal) -> Move:
     """The declared route of a refusal, or its explicit outcome."""
     if refusal.verdict is Verdict.INTENT_SUPERSEDED:
         return Finish(state.node, Status.SUPERSEDED, Outcome.SUPERSEDED, code=refusal.verdict)
     current = node or definition.nodes.get(state.node)
-    if current is not None:
+    if current is not None and not _in_doubt(state):
         if target := current.route_for_verdict(refusal.verdict):
             return Goto(target)
         if refusal.verdict is Verdict.APPROVAL_REQUIRED and current.gate and current.gate.approved_by:

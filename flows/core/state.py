@@ -21,6 +21,7 @@ class ActivityState:
     """The activity that is scheduled or running: which visit, which attempt, and what went before.
 
     `failures` counts failed attempts, `lost` those that went down with their worker; they are bounded apart.
+    `doubt`: an effect of it may have happened, and only asking for the same again can tell.
     """
 
     seq: int
@@ -33,6 +34,7 @@ class ActivityState:
     lost: int = 0
     last_error: str | None = None
     notes: Any = None
+    doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

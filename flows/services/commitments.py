@@ -128,6 +128,5 @@ def _described(one: Commits, result: Any) -> tuple[str, str | None]:
 
 def declared(row: Commitment) -> Commits | None:
     """What the flow declares about it; None where this process does not know the flow."""
-    definition = registry.definition(row.workflow.flow_name, row.workflow.flow_version)
-    node = definition.nodes.get(row.node) if definition is not None else None
+    node = registry.activity(row.workflow.flow_name, row.workflow.flow_version, row.node)
     return next((one for one in node.commitments if one.name == row.name), None) if node is not None else None

@@ -78,8 +78,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
     alias = identify.alias(using)
     row = get(workflow, alias)
     waits = [_wait_view(wait) for wait in Wait.objects.using(alias).filter(workflow_id=row.pk, status=WaitStatus.OPEN)]
-    definition = registry.definition(row.flow_name, row.flow_version)
-    node = definition.nodes.get(row.node) if definition else None
+    node = registry.node(row.flow_name, row.flow_version, row.node)
     intent = row.intent
     return Description(
         id=row.pk,

@@ -203,9 +203,10 @@ class Effects:
         self.open.discard(whole.id)
         return (Settlement(whole.id, OperationStatus.FAILED, self._number, code=classify(error).code),)
 
-    def happened(self, call: Call, text: str | None = None) -> Settlement:
-        """That a call was made, with what it answered (or its already encoded `text`)."""
-        if text is None and call.evidence is not None:
+    def happened(self, call: Call) -> Settlement:
+        """That a call was made, with what it answered."""
+        text = None
+        if call.evidence is not None:
             text = payload.encode(call.evidence, f"the evidence of {call.id}", conf.MAX_RESULT_BYTES)
             call.evidence = payload.decode(json.loads(text))
         return Settlement(call.id, OperationStatus.SUCCEEDED, self._number, text, call.external_id)
@@ -270,15 +271,16 @@ def _facts(settlement: Settlement) -> dict[str, Any]:
 
 
 def known_doubts(owned: Owned, failed: Failed, ending: Ending | None) -> Failed:
-    """The failure of an attempt, doubtful exactly if an effect of it is in flight on record and the ending does not settle it.
+    """The failure of an attempt, doubtful exactly if an effect of it is open on record and the ending does not settle it.
 
-    The attempt itself may not know: its time may have been over, or the database away, between a commit and the line after it.
+    One that was to be asked for again is open also where the attempt did not come to that. The attempt itself may not know: its time
+    may have been over, or the database away, between a commit and the line after it.
     """
     node = _node(owned)
     if node is None or next(node.all_effects(), None) is None:
         return failed
     settled = {one.operation for one in ending.settled} if ending is not None else set()
-    left = [operation for operation, _, _ in store.in_flight(owned.row.id, owned.using) if operation not in settled]
+    left = set(store.left_open(owned.row.id, owned.using)) - settled
     return replace(failed, doubtful=bool(left))
 
 

@@ -20,9 +20,9 @@ from django.db import transaction
 
 from flows import registry
 from flows.conf import conf
-from flows.core.effects import OperationKind, OperationStatus
+from flows.core.effects import UNSETTLED, OperationKind, OperationStatus
 from flows.core.ids import mitigation_id
-from flows.core.nodes.activity import RETRIES_EXHAUSTED, Activity
+from flows.core.nodes.activity import RETRIES_EXHAUSTED
 from flows.core.protocol import Outcome, Status
 from flows.core.retry import delay_before
 from flows.dispatch import after_commit, hints_for, look_soon, service_after_commit
@@ -82,7 +82,7 @@ def _hint_soon(delay: timedelta, using: str) -> None:
 
 def _pause(found: store.Standing) -> timedelta:
     """What the node's policy wants between two tries; an attempt that was lost with its worker is no try."""
-    node = _node(found)
+    node = registry.activity(found.flow_name, found.flow_version, found.node)
     if node is None or not found.undone or not found.failures:
         return timedelta(0)
     return delay_before(node.retry, found.failures, random.random())
@@ -90,20 +90,14 @@ def _pause(found: store.Standing) -> timedelta:
 
 def _exhausted(found: store.Standing) -> bool:
     """Whether the effect that did not happen has been tried as often as its node allows."""
-    node = _node(found)
+    node = registry.activity(found.flow_name, found.flow_version, found.node)
     return node is not None and found.undone and found.failures >= node.retry.max_attempts
-
-
-def _node(found: store.Standing) -> Activity | None:
-    definition = registry.definition(found.flow_name, found.flow_version)
-    node = definition.nodes.get(found.node) if definition is not None else None
-    return node if isinstance(node, Activity) else None
 
 
 def doubts(workflow: UUID, using: str) -> list[str]:
     """The effects of a workflow of which nobody knows whether they happened."""
     known = operations.of_workflow(workflow, using)
-    return [row.id for row in known if row.kind == OperationKind.EFFECT and row.status in operations.UNSETTLED and not row.again]
+    return [row.id for row in known if row.kind == OperationKind.EFFECT and row.status in UNSETTLED and not row.again]
 
 
 def obliged(workflows: Sequence[UUID], using: str) -> list[UUID]:
@@ -120,9 +114,7 @@ def aim(workflow: UUID, target: Status, using: str) -> bool:
 def doubt(workflow: UUID, code: str, using: str, *, alive: bool = False) -> None:
     """A locked workflow was fenced: what it had in flight is uncertain, and due after its grace; `alive`: after the end of its call."""
     begun = [
-        row
-        for row in operations.of_workflow(workflow, using)
-        if row.kind == OperationKind.EFFECT and row.status in operations.UNSETTLED
+        row for row in operations.of_workflow(workflow, using) if row.kind == OperationKind.EFFECT and row.status in UNSETTLED
     ]
     asked = {row.id: declared(row) for row in begun}
     graces = {operation: found.grace if found is not None else timedelta(0) for operation, found in asked.items()}
@@ -159,7 +151,7 @@ def still_asks(workflow: UUID, using: str) -> None:
 
 
 def escalate(workflow: UUID, operation: str, using: str) -> None:
-    """A person could not tell either: the accountable user is told once more; nothing moves."""
+    """A person could not tell either: the accountable user is told once more; what still waited for a probe waits for a person."""
     store.ask_person(workflow, ESCALATED, operation, using)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from flows import registry
 from flows.core import payload
 from flows.core.effects import Askable, OperationKind
-from flows.core.nodes.activity import Activity
 from flows.models import Commitment
 from flows.services.owned import history_of
 from flows.store import operations as store
@@ -116,9 +115,8 @@ def view(row: Row, using: str) -> Operation:
 
 def declared(row: Row) -> Askable | None:
     """What the flow declares about this operation; None where this process does not know the flow, or it declares nothing any more."""
-    definition = registry.definition(row.flow_name, row.flow_version)
-    node = definition.nodes.get(row.node) if definition is not None else None
-    if not isinstance(node, Activity):
+    node = registry.activity(row.flow_name, row.flow_version, row.node)
+    if node is None:
         return None
     if row.kind == OperationKind.RELEASE:
         return next((one.servicing for one in node.commitments if one.name == row.name), None)

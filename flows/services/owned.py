@@ -18,7 +18,7 @@ from flows.core.decide import DEFINITION_FAULT
 from flows.core.definition import Definition
 from flows.core.protocol import IntentStatus
 from flows.core.state import ActivityState, ApprovalFact, Completed, Entered, Facts, State, Trigger, WaitState, Woken
-from flows.store import tick
+from flows.store import operations, tick
 from flows.store.claim import Claimed
 from flows.store.load import Loaded, load
 from flows.store.sql import loads
@@ -95,6 +95,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
             lost=row.lost or 0,
             last_error=row.last_error,
             notes=payload.decode(loads(row.notes)),
+            doubt=row.owed > 0 and bool(operations.left_open(row.id, using)),
         )
         visits[row.node] = max(visits.get(row.node, 0), activity.visit)
     state = State(

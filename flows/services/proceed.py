@@ -188,6 +188,7 @@ def _towards_end(owned: Owned, arrow: store.Move) -> Progress | None:
         _close_plane(owned, arrow)
         if arrow.target == Status.SUPERSEDED:
             registry.ended([owned.row.id], owned.using)
+        obligations.doubt(owned.row.id, arrow.error_code or "", owned.using)  # nobody will ask for it again
         obligations.go_on(owned.row.id, owned.using)
     return Progress.LEFT
 

@@ -98,7 +98,7 @@ def put_back(ids: Iterable[UUID], using: str, *, proven: tuple[UUID, int] | None
             owned = _in_place_of_owner(row_id, using)
             if owned is None or not ((owned.worker, owned.pid) == proven or recover.owner_gone(row_id, using)):
                 continue
-            doubtful = owned.row.owed > 0 and bool(operations.in_flight(row_id, using))
+            doubtful = owned.row.owed > 0 and bool(operations.left_open(row_id, using))
             if move(arrows.put_back(owned, doubtful=doubtful), using) is None:
                 continue
             count += 1
@@ -135,7 +135,7 @@ def time_out(using: str, grace: float = TIMEOUT_GRACE) -> int:
             owned = _in_place_of_owner(row_id, using)
             if owned is None or owned.definition is None:  # a process that knows the definition decides
                 continue
-            doubtful = owned.row.owed > 0 and bool(operations.in_flight(row_id, using))
+            doubtful = owned.row.owed > 0 and bool(operations.left_open(row_id, using))
             trigger = Failed(timeout_failure(), doubtful=doubtful)
             progress = proceed(owned, trigger, Keeping(lambda queue, placement: False), ending)
             count += progress is Progress.LEFT

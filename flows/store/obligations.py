@@ -1,7 +1,10 @@
 """Arrows of a workflow that waits for its operations and commitments, and the end of one that was on the way to it. All of locked rows.
 
-reconciled   reconciling, or waiting for a person's answer → runnable      no effect of it is in doubt any more
-ask person   reconciling → waiting, cancelling → cancelling: HUMAN_REQUIRED  nobody else can settle an operation
+reconciled   reconciling, or waiting for a person's answer → runnable (paused, if asked)   no effect of it is in doubt any more
+retry later  reconciling → waiting, in a retry window                       the effect did not happen, or must be asked for again: after a pause
+ask person   reconciling → waiting (paused, if asked), cancelling → cancelling: HUMAN_REQUIRED   nobody else can settle an operation
+resumed      cancelling: HUMAN_REQUIRED → cancelling                        no operation of it waits for a person any more
+aim          cancelling → cancelling, to a weightier end                    cancelled or superseded on the way to a lighter one
 close        reconciling, cancelling → its target                          nothing is owed
 """
 
@@ -24,10 +27,8 @@ class Standing:
     """
 
     status: str
-    outcome: str
     target: str
     owed: int
-    epoch: int
     doubts: int
     node: str
     flow_name: str
@@ -37,7 +38,7 @@ class Standing:
 
 
 STANDING = """
-SELECT w.status, w.outcome, w.target, w.owed, w.epoch,
+SELECT w.status, w.target, w.owed,
     (SELECT count(*)::int FROM outlast_operation o
      WHERE o.workflow_id = w.id AND o.kind = 'effect' AND (o.status = 'in_flight' OR o.status = 'uncertain' AND NOT o.again)), w.node,
     w.flow_name, w.flow_version,

@@ -1,6 +1,7 @@
 """The operation ledger: in flight before the call, settled by whoever knows first.
 
-    fly      none, planned, failed → in_flight     under the workflow's owner; no row: no call. The statement updates the workflow's row first
+    fly      none, planned, failed, uncertain and to be asked for again → in_flight
+                                                   under the workflow's owner; no row: no call. The statement updates the workflow's row first
     settle   in_flight, uncertain → succeeded, failed, planned, abandoned     the truth about the world: it needs no ownership
     doubt    in_flight → uncertain, due            the attempt (or the look) is over, and nobody knows
 What a servicing turn does with operations that are due: `flows/store/looks.py`. Except for `fly`, the workflow must be locked: whoever writes
@@ -9,12 +10,13 @@ an effect's status, or what it pays, holds its workflow's row, so `owed` is exac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from flows.core.effects import UNSETTLED
 from flows.store.sql import loads, run
 
 
@@ -174,8 +176,6 @@ WITH old AS (
 SELECT workflow_id FROM settled
 """
 
-UNSETTLED = ("in_flight", "uncertain")
-
 
 def settle(
     operation: str,
@@ -189,7 +189,7 @@ def settle(
     attempt: int | None = None,
     due: timedelta | None = None,
     afresh: bool = False,
-    sources: Sequence[str] = UNSETTLED,
+    sources: Iterable[str] = UNSETTLED,
     using: str,
 ) -> bool:
     """End the doubt about an operation of a locked workflow; False: somebody else has, or (with `looks`, `attempt`) it is under way anew.
@@ -207,7 +207,7 @@ def settle(
         "attempt": attempt,
         "due": due,
         "afresh": afresh,
-        "from": list(sources),
+        "from": [str(one) for one in sources],
     }
     return bool(run("settle", SETTLE, params, using))
 
@@ -271,12 +271,15 @@ def ask_no_more(workflow: UUID, using: str) -> list[str]:
     return [row[0] for row in run("ask no more", AGAIN, params, using)]
 
 
-IN_FLIGHT = "SELECT id, node, name FROM outlast_operation WHERE workflow_id = %(workflow)s::uuid AND status = 'in_flight' AND kind = 'effect'"
+OPEN = """
+SELECT id FROM outlast_operation
+WHERE workflow_id = %(workflow)s::uuid AND kind = 'effect' AND (status = 'in_flight' OR status = 'uncertain' AND again)
+"""
 
 
-def in_flight(workflow: UUID, using: str) -> list[tuple[str, str, str]]:
-    """Effects of a workflow that were begun and are not settled, as (id, node, name)."""
-    return [(row[0], row[1], row[2]) for row in run("in flight", IN_FLIGHT, {"workflow": workflow}, using)]
+def left_open(workflow: UUID, using: str) -> list[str]:
+    """Effects of a workflow that only its activity can settle for now: in flight, or in doubt and to be asked for again."""
+    return [row[0] for row in run("open effects", OPEN, {"workflow": workflow}, using)]
 
 
 PLAN = """

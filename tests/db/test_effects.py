@@ -11,9 +11,10 @@ import pytest
 import flows
 from flows import COMPLETE, FAILED, Activity, End, Flow, Retry, seconds
 from flows import errors as kinds
-from flows.core.effects import DidNotHappen, Effect, Happened, Unknown
-from flows.models import Operation, Resolution, Transition, Wait
-from flows.services import sweeps
+from flows.core.effects import DidNotHappen, Effect, Happened, OperationStatus, Unknown
+from flows.models import Notice, Operation, Resolution, Transition, Wait
+from flows.services import effects, sweeps
+from flows.services.arrows import Settlement
 from flows.services.attempt import Attempt
 from flows.services.effects import Effects
 from flows.services.servicing import run_servicing
@@ -260,6 +261,26 @@ def test_a_late_result_is_known_to_have_happened(worker: LocalWorker) -> None:
     assert (row(run).status, operation().status, operation().evidence) == ("cancelled", "succeeded", {"paid": 5})
     assert list(Resolution.objects.values_list("source", "answer", "counted")) == [("attempt", "happened", True)]
     assert (asked, row(run).owed) == ([], 0)
+
+
+def test_what_happened_after_everybody_was_sure_that_it_had_not_is_told(worker: LocalWorker, django_user_model: Any) -> None:
+    """The provider said no before the call arrived there: nothing is undone by itself, and a person learns of it."""
+    run = Pay.start({}, by=django_user_model.objects.create_user("robin"))
+    owned = factories.take_one(worker)
+    factories.enter(owned)
+    call = Effects(owned, worker.owns).begin("", {"amount": 1})
+    worker.stop()
+    with flows_worker() as other:
+        flows.cancel(run)
+        sweeps.run_tick(other.using)
+        other.run()
+        assert (status(run)[0], operation().status) == ("cancelled", "abandoned")
+    assert not Notice.objects.exists()
+    for _ in range(2):
+        assert not effects.record(Settlement(call.id, OperationStatus.SUCCEEDED, 1, '{"paid": 1}'), owned, late=True)
+    assert list(Resolution.objects.values_list("source", "answer", "counted"))[-1] == ("attempt", "happened", False)
+    assert (status(run)[0], operation().status) == ("cancelled", "abandoned")
+    assert [(one.code, one.user.username) for one in Notice.objects.all()] == [("LATE_EFFECT", "robin")], "once"
 
 
 def test_after_a_cancel_no_row_no_call(worker: LocalWorker) -> None:

@@ -9,7 +9,7 @@ from flows.conf import DEFAULTS
 from flows.core import decide, effects, errors, verdicts
 from flows.core.nodes import activity, waits
 from flows.core.protocol import MOVES
-from flows.services import obligations, servicing
+from flows.services import obligations, servicing, settling
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -37,7 +37,7 @@ def test_each_code_is_documented() -> None:
         waits.WAIT_EXPIRED, waits.APPROVAL_EXPIRED, waits.CANDIDATE_MISSING, errors.UNCLASSIFIED,
         effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, effects.LOOKS_LOST,
         servicing.NOT_DECLARED, obligations.ESCALATED,
-        obligations.COMMITMENT_OPEN,
+        obligations.COMMITMENT_OPEN, settling.LATE_EFFECT,
         verdicts.Verdict.WORKFLOW_MIGRATION_REQUIRED, verdicts.Verdict.APPROVAL_REQUIRED, verdicts.Verdict.CANDIDATE_INVALID,
     }  # fmt: skip
     assert sorted(code for code in codes if code not in page) == []

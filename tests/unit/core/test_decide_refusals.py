@@ -66,6 +66,24 @@ def test_an_approved_activity_is_asked_about_again_when_a_worker_takes_it_up() -
     assert isinstance(made.move, Park), "used up by another visit"
 
 
+@pytest.mark.req("B5")
+@pytest.mark.parametrize("options", [{}, {"on": {Verdict.APPROVAL_REQUIRED: "no"}}], ids=["asks again", "has a route"])
+def test_no_route_of_a_refusal_goes_past_an_effect_in_doubt(options: Any) -> None:
+    at = state("merge", activity=activity("merge", doubt=True), results={"propose": artifact()})
+    made = ask(approved_flow(**options), at, Woken(), approvals={"ask": None})
+    assert isinstance(made.move, Suspend)
+    assert (made.move.node, made.move.code) == ("merge", Verdict.APPROVAL_REQUIRED)
+    assert made.refusal is not None
+
+
+@pytest.mark.req("B5")
+def test_overload_does_not_drop_an_effect_in_doubt() -> None:
+    flow = line(optional=True)
+    assert isinstance(ask(flow, state("second", activity=activity("second")), Woken(), overloaded={"agents"}).move, Finish)
+    at = state("second", activity=activity("second", doubt=True))
+    assert ask(flow, at, Woken(), overloaded={"agents"}).move == Run()
+
+
 @pytest.mark.req("H1")
 def test_a_result_is_kept_even_if_the_approval_is_gone_by_then() -> None:
     at = state("merge", activity=activity("merge"), results={"propose": artifact()})
