@@ -40,6 +40,10 @@ DEFAULTS: dict[str, Any] = {
     "REGION": "",
     "HOST_CLASS": "",
     "PLACEMENTS": [],
+    # Dotted paths of the providers that a gate asks: who may do what, within which envelope, and where (`flows.services.providers`).
+    "AUTHORITY": "flows.services.providers.authority",
+    "COMPETENCE": "flows.services.providers.competence",
+    "PLACEMENT": "flows.services.providers.placement",
     # Rows that one sweep takes at a time.
     "SWEEP_BATCH": 500,
     # Sender of notices; None: DEFAULT_FROM_EMAIL.

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from flows.core import canonical
-from flows.core.nodes import Activity, Node
+from flows.core.nodes import Activity, Decision, Node
 from flows.core.nodes.waits import Approval
-from flows.core.policies import Checkpoint, Deadline
+from flows.core.policies import Checkpoint, Deadline, Fresh
+from flows.core.verdicts import Verdict
 
 #: Every flow class that was declared in this process, in order; `flows.registry` makes the look-up of it.
 DECLARED: list[type[Flow]] = []
@@ -19,7 +20,7 @@ DECLARED: list[type[Flow]] = []
 #: Names that the class itself uses; a node of that name is a check error (outlast_flows.E013).
 RESERVED = frozenset({"Meta", "start", "start_many", "definition", "astart", "astart_many", "mro"})
 
-META_OPTIONS = frozenset({"name", "version", "deadline", "checkpoint", "abstract", "verbose_name"})
+META_OPTIONS = frozenset({"name", "version", "deadline", "checkpoint", "policy", "abstract", "verbose_name"})
 
 
 def kebab(name: str) -> str:
@@ -36,6 +37,7 @@ class Definition:
     nodes: Mapping[str, Node]
     deadline: Deadline | None = None
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    policy: str = ""
     verbose_name: str = ""
     doc: str = ""
     where: str = ""
@@ -57,6 +59,33 @@ class Definition:
         """The approval nodes that some gate of this flow asks about."""
         named = {node.gate.approved_by for node in self.nodes.values() if node.gate and node.gate.approved_by}
         return frozenset(name for name in named if isinstance(self.nodes.get(name), Approval))
+
+    @cached_property
+    def probes(self) -> Mapping[str, Fresh]:
+        """Everything outside that some gate of this flow wants fresh, by name."""
+        return {name: probe for node in self.nodes.values() if node.gate for name, probe in node.gate.probes.items()}
+
+    @cached_property
+    def baselines(self) -> frozenset[str]:
+        """The nodes whose attempts look at all of that before their code runs: what they decide or check stands on what was seen then."""
+        if not self.probes:
+            return frozenset()
+        gated = [node for node in self.nodes.values() if node.gate and node.gate.fresh]
+        again = {target for node in gated if (target := node.route_for_verdict(Verdict.REVALIDATION_REQUIRED))}
+        found = {node.name for node in self.nodes.values() if _decides(node)}
+        itself = {node.name for node in gated}
+        return frozenset(name for name in (found | again) - itself if isinstance(self.nodes.get(name), Activity))
+
+    @cached_property
+    def envelopes(self) -> Mapping[str, int]:
+        """Node → how many of its candidates may fail verification before its envelope is closed."""
+        found = [node.gate.competence for node in self.nodes.values() if node.gate and node.gate.competence]
+        return {one.of: one.errors for one in found}
+
+    def passes(self, name: str) -> bool:
+        """Whether an attempt at this node must pass the gate before its code runs."""
+        node = self.nodes[name]
+        return isinstance(node, Activity) and (node.gate is not None or name in self.baselines)
 
     @cached_property
     def compensates(self) -> bool:
@@ -82,11 +111,16 @@ class Definition:
         return [node.name for node in self.nodes.values() if name in {target for _, target in node.targets()}]
 
 
+def _decides(node: Node) -> bool:
+    return isinstance(node, Decision) or (isinstance(node, Activity) and bool(node.verifies))
+
+
 class Flow:
     """Base class of definitions: a finite graph whose nodes are the attributes of the class, in order; the first is the start.
 
-    `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, checkpoint, verbose_name,
-    abstract. Two live versions of a flow are two classes with one name. A flow is found in `flows.py` of an installed app.
+    `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, checkpoint, verbose_name, abstract,
+    policy (the name of the policy that runs are bound to). Two live versions of a flow are two classes with one name. A flow is found in
+    `flows.py` of an installed app.
     """
 
     definition: ClassVar[Definition]
@@ -106,6 +140,7 @@ class Flow:
             nodes=nodes,
             deadline=settings.get("deadline"),
             checkpoint=settings.get("checkpoint", Checkpoint()),
+            policy=settings.get("policy", ""),
             verbose_name=settings.get("verbose_name", ""),
             doc=(cls.__doc__ or "").strip(),
             where=f"{cls.__module__}.{cls.__qualname__}",

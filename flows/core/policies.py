@@ -6,8 +6,8 @@ Durations are `datetime.timedelta`; `seconds(3)`, `minutes(10)`, `hours(2)` and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -124,14 +124,89 @@ class Visits:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """What must hold before a node is entered.
+class Fresh:
+    """How fresh something outside must be before a node is carried out.
 
     Args:
-        approved_by: the approval node whose live approval of the exact current candidate is needed; it is used up by entering.
+        probe: called with the attempt; returns the present version of the thing, as text or as JSON.
+        within: how old what was decided or checked on may be at most; None: any age, as long as the version is the same.
+        reuse: a look that is younger than this is not repeated.
+    """
+
+    probe: Callable[[Any], Any] | str
+    within: timedelta | None = None
+    reuse: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        if self.within is not None and self.within <= timedelta(0):
+            raise DefinitionError("Fresh(within=…) needs a span: Fresh(probe, within=hours(4)).")
+        if self.reuse < timedelta(0):
+            raise DefinitionError("Fresh(reuse=…) must not be negative.")
+
+
+@dataclass(frozen=True, slots=True)
+class Competence:
+    """The envelope that a node works in: so many failed verifications of `of`, under one release, and a person is asked.
+
+    Args:
+        of: the node whose candidates are counted. errors: how many of them may fail verification before the envelope is closed.
+    """
+
+    of: str
+    errors: int
+
+    def __post_init__(self) -> None:
+        if self.errors < 0:
+            raise DefinitionError("Competence(errors=…) must not be negative.")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What must hold each time before a node is carried out.
+
+    Args:
+        approved_by: the approval node whose live approval of the exact current candidate is needed; it is used up by the node.
+        verified_by: the node (or nodes) with `verifies=` whose newest verification of the exact current candidate must have passed.
+        fresh: name → probe (a function of the attempt, or `Fresh(probe, within=…)`): what was decided on must still be so.
+        authority: permissions that the accountable user must have now.
+        competence: the envelope that must be open.
+        placement: the labels of which the worker must offer one.
+        commitments: names of commitments that must be active, and not over their deadline.
     """
 
     approved_by: str | None = None
+    verified_by: str | tuple[str, ...] = ()
+    fresh: Mapping[str, Fresh | Callable[[Any], Any] | str] = field(default_factory=dict)
+    authority: str | tuple[str, ...] = ()
+    competence: Competence | None = None
+    placement: str | tuple[str, ...] = ()
+    commitments: str | tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for option in ("verified_by", "authority", "placement", "commitments"):
+            value = getattr(self, option)
+            object.__setattr__(self, option, (value,) if isinstance(value, str) else tuple(value))
+        probes = {name: probe if isinstance(probe, Fresh) else Fresh(probe) for name, probe in self.fresh.items()}
+        object.__setattr__(self, "fresh", probes)
+
+    @property
+    def probes(self) -> Mapping[str, Fresh]:
+        """`fresh`, each as a `Fresh`."""
+        return self.fresh  # type: ignore[return-value]
+
+    @property
+    def shape(self) -> Mapping[str, Any]:
+        """What of it is structure: names, not functions or spans."""
+        found = {
+            "approved_by": self.approved_by,
+            "verified_by": sorted(self.verified_by),
+            "fresh": sorted(self.fresh),
+            "authority": sorted(self.authority),
+            "competence": self.competence.of if self.competence else None,
+            "placement": sorted(self.placement),
+            "commitments": sorted(self.commitments),
+        }
+        return {name: value for name, value in found.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

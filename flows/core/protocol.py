@@ -142,6 +142,43 @@ class TimerKind(StrEnum):
     WAIT_DEADLINE = "wait_deadline"
     WORKFLOW_DEADLINE = "workflow_deadline"
     COMMITMENT_DEADLINE = "commitment_deadline"
+    FRESHNESS = "freshness"
+    SLA = "sla"
+
+
+class WakeCause(StrEnum):
+    """What brought a workflow before the gate. `step`: it was under way, and went on to the next node."""
+
+    START = "start"
+    STEP = "step"
+    EVENT = "event"
+    TIMER = "timer"
+    APPROVAL = "approval"
+    RETRY = "retry"
+    RECOVERY = "recovery"
+    RESUME = "resume"
+
+
+class BudgetKind(StrEnum):
+    """What is counted (N1): tokens, calls and expansions in pieces, compute in seconds of attempts, cost in the currency of the project."""
+
+    MODEL_TOKENS = "model_tokens"
+    MODEL_CALLS = "model_calls"
+    TOOL_CALLS = "tool_calls"
+    SEARCH_EXPANSIONS = "search_expansions"
+    COMPUTE_SECONDS = "compute_seconds"
+    COST = "cost"
+    HUMAN_REVIEWS = "human_reviews"
+
+
+class BudgetEntryKind(StrEnum):
+    """How a ledger changed."""
+
+    RESERVED = "reserved"
+    SETTLED = "settled"
+    SPENT = "spent"
+    RAISED = "raised"
+    CARRIED = "carried"
 
 
 class CommitmentStatus(StrEnum):

@@ -128,10 +128,70 @@ class ApprovalFact:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyFact:
+    """The policy that a flow is bound to. `blocks`: some version after `bound` stops runs that were started before it."""
+
+    name: str
+    bound: int
+    current: int
+    blocks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFact:
+    """The behavioural release that the workflow is pinned to, and whether it may go on here, in the words of the refusal ("": it may)."""
+
+    pinned: str
+    current: str
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A version of something outside, as a probe saw it. `fresh`: just now, and not on record yet."""
+
+    version: str
+    at: datetime
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationFact:
+    """The newest result of a verifier: of which candidate, and whether it passed."""
+
+    digest: str
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was looked up just before a node is carried out; recorded with the pass, or with the refusal.
+
+    Attributes:
+        seen: name → what the gate's probes saw now. baseline: name → what was decided or checked on.
+        verifications: verifier → its newest result. commitments: name → status, and "overdue" after its deadline.
+        authority: permission → "" (granted) or why not. competence, placement: the same for the envelope and the worker.
+        budget: "" or what is used up.
+        held: check → digest of the facts for which it held when this node last passed, under this intent version.
+    """
+
+    seen: Mapping[str, Seen] = field(default_factory=lambda: EMPTY)
+    baseline: Mapping[str, Seen] = field(default_factory=lambda: EMPTY)
+    verifications: Mapping[str, VerificationFact] = field(default_factory=lambda: EMPTY)
+    commitments: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    authority: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    competence: str = ""
+    placement: str = ""
+    budget: str = ""
+    held: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What the gate looks at, beside the state. Collected after the claim has committed; `None` means nothing is recorded.
 
     `overloaded`: queues in which work waits longer than it should, so that there is no room for what is optional.
+    `look`: None until an attempt has looked; what only a look can tell is not asked before.
     """
 
     intent_version: int
@@ -139,3 +199,6 @@ class Facts:
     fingerprint: str
     approvals: Mapping[str, ApprovalFact | None] = field(default_factory=dict)
     overloaded: frozenset[str] = frozenset()
+    policy: PolicyFact | None = None
+    release: ReleaseFact | None = None
+    look: Look | None = None

@@ -1,12 +1,16 @@
 """Nouns, one file an aggregate; no behaviour."""
 
 from flows.models.activity import Activity, Attempt
+from flows.models.budget import Budget, BudgetEntry
+from flows.models.candidate import Candidate
 from flows.models.commitment import Commitment
 from flows.models.event import Event, EventStatus
 from flows.models.intent import Intent, IntentRevision
 from flows.models.log import Transition
 from flows.models.notice import Notice
 from flows.models.operation import Operation, Resolution
+from flows.models.policy import Competence, CurrentRelease, Policy, Release
+from flows.models.verdict import Observation, Verdict, Verification
 from flows.models.wait import Timer, TimerStatus, Wait
 from flows.models.worker import Tick, Worker, WorkerStatus
 from flows.models.workflow import SessionLink, Workflow
@@ -14,19 +18,29 @@ from flows.models.workflow import SessionLink, Workflow
 __all__ = [
     "Activity",
     "Attempt",
+    "Budget",
+    "BudgetEntry",
+    "Candidate",
     "Commitment",
+    "Competence",
+    "CurrentRelease",
     "Event",
     "EventStatus",
     "Intent",
     "IntentRevision",
     "Notice",
+    "Observation",
     "Operation",
+    "Policy",
+    "Release",
     "Resolution",
     "SessionLink",
     "Tick",
     "Timer",
     "TimerStatus",
     "Transition",
+    "Verdict",
+    "Verification",
     "Wait",
     "Worker",
     "WorkerStatus",

@@ -11,7 +11,7 @@ import copy
 import inspect
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -26,9 +26,9 @@ from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity, Decision
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import LIVE, AttemptOutcome, Status
-from flows.core.state import Completed, Failed, Trigger
-from flows.services import effects, obligations
-from flows.services.arrows import Ending
+from flows.core.state import Completed, Failed, Trigger, Woken
+from flows.services import effects, gating, obligations
+from flows.services.arrows import REFUSED, Ending
 from flows.services.authored import tidy, transaction_of
 from flows.services.effects import Call, Effects
 from flows.services.operation import headers
@@ -52,6 +52,10 @@ class Limits(Protocol):
 
     def owns(self) -> bool:
         """Whether this worker's lease holds, by its own clock."""
+
+    @property
+    def placements(self) -> Sequence[str]:
+        """Placement labels offered."""
 
 
 class Results(Mapping[str, Any]):
@@ -81,6 +85,7 @@ class Attempt:
         notes: what an earlier attempt of this visit left with `note`. checkpoint: the workflow's, as last saved.
         checkpoint_conflict: for a Decision, why the state that the checkpoint names is gone (other activities do not run then).
         approved: the frozen candidate that people approved, where the node's gate asks for an approval; execute exactly this.
+        versions: what the flow's probes saw just before this attempt (`fresh=`): name → version, to hand to systems that compare and set.
     """
 
     def __init__(self, owned: Owned, limits: Limits, begun: Effects | None = None) -> None:
@@ -104,6 +109,7 @@ class Attempt:
         self.checkpoint: Mapping[str, Any] = payload.decode(loads(owned.row.checkpoint)) or {}
         self.checkpoint_conflict: str | None = None
         self.approved: Mapping[str, Any] | None = _approved(owned)
+        self.versions: Mapping[str, str] = {}
 
     def effect(self, name: str, request: Any = None) -> AbstractContextManager[Call]:
         """One of several effects of this activity, declared as `effects={NAME: Effect(…)}`: in flight, committed, before the block begins.
@@ -175,6 +181,8 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     returned = False
     try:
         with limits.limit(_timeout(owned)):
+            if owned.definition.passes(node.name):
+                gating.pass_gate(owned, attempt, limits.placements)
             if taken_over:
                 _validate_checkpoint(owned, attempt, node)
             whole = begun.begin("", _request(node.own_effect, owned)) if node.own_effect is not None else None
@@ -185,6 +193,8 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         accepted = node.accept(answer, owned.state) if not attempt.step else answer
         text = payload.encode(accepted, f"the result of {attempt.flow}.{attempt.node}", conf.MAX_RESULT_BYTES)
         settled = begun.at_return(whole, text)
+    except gating.NotAllowed:
+        return Woken(), REFUSED
     except LostOwnership:
         obligations.calls_over(tuple(begun.open), owned.using)
         raise

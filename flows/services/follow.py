@@ -24,6 +24,8 @@ def now_running(
     row.active_seq = row.activity_seq = seq
     row.step, row.visit, row.number, row.fence = move.step, visit, 1, 1
     row.failures, row.lost, row.last_error, row.notes = 0, 0, None, None
+    if owned.facts.look is not None:
+        owned.facts = replace(owned.facts, look=None)  # that was another attempt's
     owned.state = replace(
         state,
         node=move.node,

@@ -54,7 +54,7 @@ def _opening(owned: Owned, keeping: Keeping) -> _Opening | None:
         return None
     node = owned.definition.nodes[move.node]
     assert isinstance(node, Activity)
-    if (node.gate is not None and node.gate.approved_by) or not keeping.may_continue(node.queue, node.placement):
+    if not keeping.may_continue(node.queue, node.placement):
         return None
     visit, timeout = visit_of(owned.state, move), timeout_of(node, move.step)
     arrow = arrows.opening(owned, decided, move, node, None, visit=visit, timeout=timeout, going_on=True)

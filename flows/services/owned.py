@@ -17,8 +17,19 @@ from flows.core import payload
 from flows.core.decide import DEFINITION_FAULT
 from flows.core.definition import Definition
 from flows.core.protocol import IntentStatus
-from flows.core.state import ActivityState, ApprovalFact, Completed, Entered, Facts, State, Trigger, WaitState, Woken
-from flows.store import operations, tick
+from flows.core.state import (
+    ActivityState,
+    ApprovalFact,
+    Completed,
+    Entered,
+    Facts,
+    PolicyFact,
+    State,
+    Trigger,
+    WaitState,
+    Woken,
+)
+from flows.store import gate, operations, tick
 from flows.store.claim import Claimed
 from flows.store.load import Loaded, load
 from flows.store.sql import loads
@@ -121,8 +132,18 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         fingerprint=row.fingerprint,
         approvals=approval_facts(definition, row.id, using),
         overloaded=_overloaded(definition, using),
+        policy=_policy(definition, row, using),
     )
     return Owned(row, definition, state, facts, worker, pid, using, bool(loaded and loaded.pause_requested))
+
+
+def _policy(definition: Definition | None, row: Claimed, using: str) -> PolicyFact | None:
+    """What became of the flow's policy since the workflow was bound to it."""
+    name, _, version = row.policy_version.rpartition("@")
+    if definition is None or not definition.policy or name != definition.policy:
+        return None
+    current = gate.policy(name, int(version), using)
+    return PolicyFact(name, int(version), current.version, current.blocks)
 
 
 def _overloaded(definition: Definition | None, using: str) -> frozenset[str]:

@@ -4,7 +4,6 @@
           └──► move: anything else out of running                      one statement, or lock-then-act where another row decides:
                      a wait for an event    channel lock, look for an early event, move
                      a wait of a plane      move, the plane writes its rows
-                     an approved node       move, the plane uses the approval up
 A lost guard: read again, decide again with the same trigger. No longer the owner: stop.
 """
 
@@ -27,10 +26,10 @@ from flows.core.nodes.activity import Activity
 from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.dispatch import after_commit, hints_for, look_soon
-from flows.services import arrows, control, effects, notices, obligations
+from flows.services import arrows, control, effects, gating, notices, obligations
 from flows.services.arrows import Ending
 from flows.services.clock import now
-from flows.services.follow import first_step, known_results, now_running, timeout_of, visit_of
+from flows.services.follow import known_results, now_running, timeout_of, visit_of
 from flows.services.owned import Owned, evidence_of, reload
 from flows.store import advance as hot
 from flows.store import attempts, events, locks
@@ -95,19 +94,25 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
 
 
 def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
-    """The move, and with it what the attempt knows of its own effect and of what it has fulfilled: one commit."""
+    """The move, and with it what the attempt knows of its own effect, of what it has fulfilled and verified, and the verdict: one commit."""
     fulfils = effects.fulfils(owned, ending)
-    if ending is None or not (ending.settled or fulfils):
+    verified = gating.verified(owned, trigger)
+    settled = ending.settled if ending is not None else ()
+    if decided.refusal is None and verified is None and not (settled or fulfils):
         return _commit(owned, trigger, decided, keeping, ending)
     row, owed = owned.row, owned.row.owed
     try:
         with committing("effect", owned.using):
             if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
                 return None
-            for settlement in ending.settled:
+            for settlement in settled:
                 effects.record_own(settlement, owned)
             if fulfils:
                 effects.fulfil(owned)
+            if verified is not None:
+                gating.verify(owned, trigger, passed=verified)
+            if decided.refusal is not None:
+                gating.refused(owned, decided.refusal)
             progress = _commit(owned, trigger, decided, keeping, ending)
             if progress is None:
                 raise _Again
@@ -233,8 +238,7 @@ def _open(
     assert isinstance(node, Activity)
     going_on = not owned.pause and keeping.may_continue(node.queue, node.placement)
     visit, timeout = visit_of(owned.state, move), timeout_of(node, move.step)
-    used = owned.facts.approvals.get(node.gate.approved_by) if node.gate and node.gate.approved_by else None
-    if going_on and used is None and _is_plain(ending, owned, trigger, decided):
+    if going_on and _is_plain(ending, owned, trigger, decided):
         done = _done(owned, move.node, ending, move.via)
         made = hot.advance(done, step=move.step, visit=visit, timeout=timeout, placement=node.placement, using=owned.using)
         if made is None:
@@ -247,10 +251,6 @@ def _open(
         if made_move is None:
             return None
         _close_plane(owned, arrow)
-        if used is not None and move.step in ("", first_step(node)):
-            plane = registry.wait_plane("approval")
-            if plane is None or not plane.use(owned.using, used.request_id, made_move.active_seq or 0):
-                raise _Again
         if not going_on and not owned.pause:
             owned.hinted = True
             after_commit(hints_for([(owned.row.id, made_move.queue, owned.row.flow_name, move.node)]), owned.using)

@@ -22,6 +22,7 @@ from flows.services.clock import now
 from flows.services.hinting import hint_ready
 from flows.store import locks
 from flows.store import start as store
+from flows.store.gate import policy
 from flows.store.sql import committing
 
 MAX_PRIORITY = 32767
@@ -100,7 +101,7 @@ def start_many(
             if intent is not None:
                 intent_id, version = _share_intent(intent, alias)
                 unique = [_for_intent(new, intent_id) for new in unique]
-            rows = store.start(unique, _common(definition, by, priority, version, own_intent=intent is None), alias)
+            rows = store.start(unique, _common(definition, by, priority, version, own_intent=intent is None, using=alias), alias)
         except IntentClosed:  # what was started under it before is still the answer to the same call
             rows = store.taken(definition.name, [new.key for new in unique if new.key], alias)
             if len(rows) < len(unique):
@@ -195,7 +196,9 @@ def _queue(definition: Definition) -> str:
     return first.queue if isinstance(first, Activity) else "agents"
 
 
-def _common(definition: Definition, by: Any, priority: int, intent_version: int, *, own_intent: bool) -> dict[str, Any]:
+def _common(
+    definition: Definition, by: Any, priority: int, intent_version: int, *, own_intent: bool, using: str
+) -> dict[str, Any]:
     first = definition.nodes[definition.start]
     opens = isinstance(first, Activity) and first.gate is None
     step = first.steps[0] if isinstance(first, Pipeline) else None
@@ -218,7 +221,7 @@ def _common(definition: Definition, by: Any, priority: int, intent_version: int,
         "user": identify.user_key(by),
         "user_label": identify.label(by),
         "release": "",
-        "policy": "",
+        "policy": f"{definition.policy}@{policy(definition.policy, 0, using).version}" if definition.policy else "",
     }
 
 

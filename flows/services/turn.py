@@ -49,10 +49,6 @@ class Host(Limits, Protocol):
     def versions(self) -> Sequence[int]:
         """Versions of the definitions offered."""
 
-    @property
-    def placements(self) -> Sequence[str]:
-        """Placement labels offered."""
-
     def worker(self) -> UUID | None:
         """The incarnation that owns, or None while there is no lease."""
 

@@ -39,6 +39,7 @@ class Claimed:
     queue: str
     priority: int
     policy_version: str
+    release: str
     checkpoint: Any
     error_code: str | None
     owed: int
@@ -98,8 +99,8 @@ WITH offered AS (
     FROM claimed c LEFT JOIN activity a ON a.workflow_id = c.id
 )
 SELECT c.id, c.flow_name, c.flow_version, c.fingerprint, c.key, c.input, c.intent_id, c.intent_version, c.user_id, c.user_label,
-    c.node, c.version, c.epoch, c.wake_seq, c.activity_seq, c.active_seq, c.queue, c.priority, c.policy_version, c.checkpoint,
-    c.error_code, c.owed, flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s,
+    c.node, c.version, c.epoch, c.wake_seq, c.activity_seq, c.active_seq, c.queue, c.priority, c.policy_version, c.release,
+    c.checkpoint, c.error_code, c.owed, flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s,
     h.*
 FROM claimed c LEFT JOIN activity a ON a.workflow_id = c.id
 LEFT JOIN LATERAL (
@@ -144,8 +145,8 @@ def claim(
 
 
 def _claimed(row: Sequence[Any]) -> Claimed:
-    claimed = Claimed(*row[:32])
-    claimed.loaded = parse(row[32:]) if row[32] is not None else None
+    claimed = Claimed(*row[:33])
+    claimed.loaded = parse(row[33:]) if row[33] is not None else None
     return claimed
 
 

@@ -89,8 +89,9 @@ def _parsed(value: Any) -> Any:
 
 OWNER = """
 SELECT w.id, w.flow_name, w.flow_version, w.fingerprint, w.key, w.input, w.intent_id, w.intent_version, w.user_id, w.user_label,
-    w.node, w.version, w.epoch, w.wake_seq, w.activity_seq, w.active_seq, w.queue, w.priority, w.policy_version, w.checkpoint, w.error_code,
-    w.owed, flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s, w.worker_id, w.worker_pid
+    w.node, w.version, w.epoch, w.wake_seq, w.activity_seq, w.active_seq, w.queue, w.priority, w.policy_version, w.release,
+    w.checkpoint, w.error_code, w.owed, flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes,
+    a.timeout_s, w.worker_id, w.worker_pid
 FROM outlast_workflow w
 LEFT JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
 WHERE w.id = %(id)s::uuid AND w.status = 'running'

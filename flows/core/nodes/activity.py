@@ -43,6 +43,8 @@ class Activity(Node):
         (`with attempt.effect(NAME, request=…)`).
         commits: the commitment (or several) that the activity begins; without an `effect`, it is taken for one that may be asked for twice.
         fulfils: the name of a commitment that its good result ends.
+        verifies: the node whose current candidate it verifies: a good result is recorded as a passed verification of exactly that candidate,
+        VerificationFailed as one that did not pass; anything else verifies nothing.
         optional: the flow can do without it: under overload it is dropped, and the flow goes on with `then`.
     """
 
@@ -58,6 +60,7 @@ class Activity(Node):
     effects: Mapping[str, Effect] = field(kw_only=True, default_factory=dict)
     commits: Commits | tuple[Commits, ...] = field(kw_only=True, default=())
     fulfils: str = field(kw_only=True, default="")
+    verifies: str = field(kw_only=True, default="")
     optional: bool = field(kw_only=True, default=False)
 
     def dropped(self, facts: Facts) -> Move | None:
@@ -139,7 +142,12 @@ class Activity(Node):
 
     def shape(self) -> Mapping[str, Any]:
         effects = sorted([*self.effects, *([""] if self.effect else [])])
-        owes = {"commits": sorted(one.name for one in self.commitments), "fulfils": self.fulfils, "effects": effects}
+        owes = {
+            "commits": sorted(one.name for one in self.commitments),
+            "fulfils": self.fulfils,
+            "effects": effects,
+            "verifies": self.verifies,
+        }
         return {**super().shape(), "do": qualified(self.do), **{name: value for name, value in owes.items() if value}}
 
 

@@ -75,7 +75,7 @@ class Node:
         return {
             "kind": self.kind,
             "targets": sorted([label, target] for label, target in self.targets()),
-            "gate": self.gate.approved_by if self.gate else None,
+            "gate": dict(self.gate.shape) if self.gate else None,
         }
 
     def route_for_verdict(self, verdict: Verdict) -> str | None:

@@ -1,0 +1,239 @@
+"""The look and the pass: before an attempt's code runs, what must hold is looked up, judged by the pure gate, and recorded (H1, H2).
+
+    look ──► probes and providers, outside any transaction; their failure is the attempt's
+    judge ──► Run: pass      one transaction: observations, verdict, the approval used up
+         └──► anything else: the attempt ends as refused; the arrow that follows records the verdict
+Guard of the pass: the workflow as claimed. An approval that is gone meanwhile: judged again, with fresh facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from flows import registry
+from flows.core import canonical
+from flows.core.decide import Decided, decide
+from flows.core.errors import ActivityError, CompetenceFailure, LostOwnership, Route
+from flows.core.gate import Examined, Refusal, examine
+from flows.core.moves import Run as RunMove
+from flows.core.nodes import Activity, candidate_of
+from flows.core.nodes.base import Node
+from flows.core.policies import Fresh, Gate
+from flows.core.state import Completed, Failed, Look, Seen, Trigger, VerificationFact, Woken
+from flows.core.verdicts import Verdict
+from flows.services.owned import Owned, approval_facts
+from flows.services.providers import Run, provider
+from flows.store import gate as store
+from flows.store.sql import committing, dumps
+
+if TYPE_CHECKING:
+    from flows.services.attempt import Attempt
+
+MAX_VERSION = 200
+MAX_TRIES = 10
+
+
+class NotAllowed(Exception):
+    """The gate refused: the code is not run."""
+
+
+def pass_gate(owned: Owned, attempt: Attempt, placements: Sequence[str]) -> None:
+    """Look, judge, and pass; the code may run when this returns.
+
+    Raises:
+        NotAllowed: the gate refused, or the workflow does not go on with this node; `owned.facts` says why.
+        LostOwnership: somebody else has moved the workflow.
+        ActivityError, and whatever a probe or a provider raises: the look failed.
+    """
+    assert owned.definition is not None
+    node = owned.definition.nodes[owned.state.node]
+    for _ in range(MAX_TRIES):
+        look(owned, attempt, node, placements)
+        decided = _judge(owned)
+        if not isinstance(decided.move, RunMove):
+            raise NotAllowed
+        if _passed(owned, node):
+            attempt.versions = {name: seen.version for name, seen in _looked(owned).seen.items()}
+            return
+        assert owned.definition is not None
+        owned.facts = replace(owned.facts, approvals=approval_facts(owned.definition, owned.row.id, owned.using))
+    raise LostOwnership(f"the approval of workflow {owned.row.id} changed {MAX_TRIES} times in one look; it is put back")
+
+
+def _judge(owned: Owned) -> Decided:
+    assert owned.definition is not None
+    owned.tell_time()
+    return decide(owned.definition, owned.state, Woken(), owned.facts)
+
+
+def look(owned: Owned, attempt: Attempt, node: Node, placements: Sequence[str]) -> None:
+    """Everything that the gate of this node looks at, into `owned.facts.look`."""
+    row, definition = owned.row, owned.definition
+    assert definition is not None
+    recorded = store.facts(row.id, node.name, row.intent_version, owned.using)
+    gate = node.gate or Gate()
+    baseline = node.name in definition.baselines
+    seen = _see(definition.probes if baseline else gate.probes, attempt, recorded, owned, always=baseline)
+    run = Run(row.id, row.flow_name, row.key, node.name, row.user_id, row.release, owned.using)
+    owned.facts = replace(
+        owned.facts,
+        look=Look(
+            seen=seen,
+            baseline=_seen(recorded.baseline, owned),
+            verifications={name: VerificationFact(*one) for name, one in recorded.verifications.items()},
+            commitments=recorded.commitments,
+            authority={name: _answer("AUTHORITY", run, name) for name in gate.authority},
+            competence=_answer("COMPETENCE", run, gate.competence.of, gate.competence.errors) if gate.competence else "",
+            placement=_answer("PLACEMENT", run, gate.placement, placements) if gate.placement else "",
+            held=recorded.held,
+        ),
+    )
+
+
+def _see(
+    probes: Mapping[str, Fresh], attempt: Attempt, recorded: store.Recorded, owned: Owned, *, always: bool
+) -> dict[str, Seen]:
+    """What the probes see now; one whose last look is young enough is not called."""
+    found: dict[str, Seen] = {}
+    for name, probe in probes.items():
+        last = recorded.last.get(name)
+        if not always and last is not None and recorded.now - last[1] < probe.reuse.total_seconds():
+            found[name] = _seen({name: last}, owned)[name]
+            continue
+        found[name] = Seen(_version(name, registry.function(probe.probe)(attempt)), owned.state.now, fresh=True)
+    return found
+
+
+def _version(name: str, value: Any) -> str:
+    if value is None:
+        raise ActivityError(f"the probe of {name} returned nothing: what was looked at has no version")
+    text = value if isinstance(value, str) else canonical.digest(value, f"what the probe of {name} saw")
+    if len(text) > MAX_VERSION or "\x00" in text:
+        text = canonical.digest(text, f"what the probe of {name} saw")
+    return text
+
+
+def _seen(rows: Mapping[str, tuple[str, float]], owned: Owned) -> dict[str, Seen]:
+    return {name: Seen(version, store.at(at, owned.state.now)) for name, (version, at) in rows.items()}
+
+
+def _answer(setting: str, *arguments: Any) -> str:
+    answer = provider(setting)(*arguments)
+    if not isinstance(answer, str):
+        raise CompetenceFailure(f'OUTLAST["{setting}"] answered {answer!r:.80}; a provider answers "" or the reason of a denial')
+    return answer[:300]
+
+
+def _passed(owned: Owned, node: Node) -> bool:
+    """One transaction; False if the approval was no longer to be had.
+
+    Raises:
+        LostOwnership: somebody else has moved the workflow.
+    """
+    row, activity = owned.row, owned.state.activity
+    assert owned.definition is not None and activity is not None
+    examined = examine(owned.definition, node, owned.state, owned.facts)
+    used = owned.facts.approvals.get(node.gate.approved_by) if node.gate and node.gate.approved_by else None
+    try:
+        with committing("pass", owned.using):
+            looked = _as_recorded(owned, node.name, examined)
+            if not store.pass_(
+                looked, epoch=row.epoch, intent_version=row.intent_version, worker=owned.worker, using=owned.using
+            ):
+                raise LostOwnership(f"workflow {row.id} is no longer this worker's; {owned.label} was not begun")
+            if used is not None and used.status == "approved":
+                plane = registry.wait_plane("approval")
+                if plane is None or not plane.use(owned.using, used.request_id, activity.seq):
+                    raise _Gone
+    except _Gone:
+        return False
+    if used is not None:
+        owned.facts = replace(owned.facts, approvals=approval_facts(owned.definition, row.id, owned.using))
+    return True
+
+
+class _Gone(Exception):
+    """Roll back: the approval is no longer to be had."""
+
+
+def refused(owned: Owned, refusal: Refusal) -> None:
+    """Record a refusal in the transaction of the arrow that it leads to."""
+    definition = owned.definition
+    asked = definition.nodes.get(refusal.node) if definition is not None else None
+    examined = Examined(refusal, ())
+    if definition is not None and asked is not None:
+        again = examine(definition, asked, owned.state, owned.facts)
+        examined = again if again.refusal == refusal else examined
+    store.refuse(_as_recorded(owned, refusal.node, examined), owned.using)
+
+
+def verified(owned: Owned, trigger: Trigger) -> bool | None:
+    """Whether the attempt says that its candidate passed (True) or did not (False); None where it verified nothing."""
+    node = owned.definition.nodes.get(owned.state.node) if owned.definition is not None else None
+    if not isinstance(node, Activity) or not node.verifies:
+        return None
+    if isinstance(trigger, Completed):
+        return True
+    return False if isinstance(trigger, Failed) and trigger.failure.route is Route.VERIFY else None
+
+
+def verify(owned: Owned, trigger: Trigger, *, passed: bool) -> None:
+    """Record the verification of exactly the candidate that the attempt looked at, in the transaction of the arrow that ends the attempt.
+
+    One that did not pass is counted against the envelopes of the node that proposed it.
+    """
+    activity, definition = owned.state.activity, owned.definition
+    assert activity is not None and definition is not None
+    node = definition.nodes[activity.node]
+    assert isinstance(node, Activity)
+    candidate = candidate_of(owned.state, node.verifies)
+    if candidate is None:
+        return
+    look = owned.facts.look
+    store.verify(
+        store.Verified(
+            workflow=owned.row.id,
+            node=node.name,
+            seq=activity.seq,
+            attempt=activity.number,
+            of=node.verifies,
+            digest=candidate["digest"],
+            revision=int(candidate.get("revision") or 1),
+            versions=dumps({name: seen.version for name, seen in look.seen.items()} if look is not None else {}),
+            passed=passed,
+            code=trigger.failure.code if isinstance(trigger, Failed) else "",
+        ),
+        owned.using,
+    )
+    if not passed:
+        for of, errors in definition.envelopes.items():
+            if of == node.verifies:
+                store.burn(owned.row.flow_name, of, owned.row.release, errors, owned.using)
+
+
+def _as_recorded(owned: Owned, name: str, examined: Examined) -> store.Looked:
+    row, activity, look = owned.row, owned.state.activity, owned.facts.look
+    own = activity if activity is not None and activity.node == name else None
+    fresh = {key: seen for key, seen in look.seen.items() if seen.fresh} if look is not None and own is not None else {}
+    refusal = examined.refusal
+    return store.Looked(
+        workflow=row.id,
+        version=row.version,
+        node=name,
+        seq=own.seq if own is not None else None,
+        attempt=own.number if own is not None else None,
+        cause=store.cause(row.id, owned.using),
+        verdict=Verdict.ALLOWED if refusal is None else refusal.verdict,
+        reason="" if refusal is None else refusal.reason[:500],
+        checks=dumps([[one.check, one.answer, one.digest] for one in examined.answers]),
+        names=list(fresh),
+        versions=[seen.version for seen in fresh.values()],
+        baseline=refusal is None and owned.definition is not None and name in owned.definition.baselines,
+    )
+
+
+def _looked(owned: Owned) -> Look:
+    assert owned.facts.look is not None
+    return owned.facts.look
