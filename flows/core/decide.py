@@ -123,6 +123,8 @@ def _settle(definition: Definition, state: State, facts: Facts, move: Move, pard
     via: list[str] = []
     passed: list[str] = []
     refusal = None
+    if facts.look is not None:
+        facts = replace(facts, look=None)  # that was for what was carried out; the next attempt looks for itself
     for _ in range(MAX_HOPS):
         if not isinstance(move, Goto):
             return Decided(_with_via(move, tuple(via[:-1])), refusal=refusal, dropped=tuple(passed))

@@ -55,6 +55,93 @@ BEGIN
 END $$;
 """
 
+#: A run that is bound to another policy, release or definition stays where it is: a move of its own, with its log row.
+MOVED = """
+CREATE OR REPLACE FUNCTION outlast_workflow_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    source text := '';
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        source := OLD.status;
+        IF NEW.version = OLD.version THEN
+            IF (OLD.status, OLD.node, OLD.outcome, OLD.epoch, OLD.intent_version, OLD.intent_id)
+                IS DISTINCT FROM (NEW.status, NEW.node, NEW.outcome, NEW.epoch, NEW.intent_version, NEW.intent_id) THEN
+                RAISE EXCEPTION 'outlast: workflow % changed without its version moving by one', NEW.id USING ERRCODE = 'OL002';
+            END IF;
+            RETURN NULL;
+        END IF;
+        IF NEW.version <> OLD.version + 1 THEN
+            RAISE EXCEPTION 'outlast: workflow % changed without its version moving by one', NEW.id USING ERRCODE = 'OL002';
+        END IF;
+    ELSIF NEW.version <> 1 THEN
+        RAISE EXCEPTION 'outlast: workflow % does not start at version 1', NEW.id USING ERRCODE = 'OL002';
+    END IF;
+    IF NOT (source || '>' || NEW.status) = ANY ('{
+        >runnable,
+        runnable>running,runnable>runnable,runnable>paused,runnable>cancelling,runnable>superseded,
+        running>running,running>runnable,running>waiting,running>paused,running>reconciling,running>complete,running>failed,
+        running>cancelling,running>superseded,
+        waiting>runnable,waiting>waiting,waiting>paused,waiting>cancelling,waiting>superseded,
+        paused>runnable,paused>paused,paused>cancelling,paused>superseded,
+        reconciling>runnable,reconciling>waiting,reconciling>paused,reconciling>complete,reconciling>failed,reconciling>cancelling,
+        reconciling>superseded,
+        cancelling>cancelling,cancelling>cancelled,cancelling>superseded,cancelling>failed
+        }'::text[]) THEN
+        RAISE EXCEPTION 'outlast: illegal move of workflow % from % to %', NEW.id, source, NEW.status USING ERRCODE = 'OL003';
+    END IF;
+    PERFORM FROM outlast_transition t
+    WHERE t.workflow_id = NEW.id AND t.seq = NEW.version AND t.to_status = NEW.status AND t.to_node = NEW.node
+      AND t.epoch = NEW.epoch AND t.outcome = NEW.outcome AND t.from_status = source;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'outlast: workflow % moved to % without its log row', NEW.id, NEW.status USING ERRCODE = 'OL004';
+    END IF;
+    RETURN NULL;
+END $$;
+"""
+
+MOVED_BEFORE = """
+CREATE OR REPLACE FUNCTION outlast_workflow_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    source text := '';
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        source := OLD.status;
+        IF NEW.version = OLD.version THEN
+            IF (OLD.status, OLD.node, OLD.outcome, OLD.epoch, OLD.intent_version, OLD.intent_id)
+                IS DISTINCT FROM (NEW.status, NEW.node, NEW.outcome, NEW.epoch, NEW.intent_version, NEW.intent_id) THEN
+                RAISE EXCEPTION 'outlast: workflow % changed without its version moving by one', NEW.id USING ERRCODE = 'OL002';
+            END IF;
+            RETURN NULL;
+        END IF;
+        IF NEW.version <> OLD.version + 1 THEN
+            RAISE EXCEPTION 'outlast: workflow % changed without its version moving by one', NEW.id USING ERRCODE = 'OL002';
+        END IF;
+    ELSIF NEW.version <> 1 THEN
+        RAISE EXCEPTION 'outlast: workflow % does not start at version 1', NEW.id USING ERRCODE = 'OL002';
+    END IF;
+    IF NOT (source || '>' || NEW.status) = ANY ('{
+        >runnable,
+        runnable>running,runnable>paused,runnable>cancelling,runnable>superseded,
+        running>running,running>runnable,running>waiting,running>paused,running>reconciling,running>complete,running>failed,
+        running>cancelling,running>superseded,
+        waiting>runnable,waiting>paused,waiting>cancelling,waiting>superseded,
+        paused>runnable,paused>cancelling,paused>superseded,
+        reconciling>runnable,reconciling>waiting,reconciling>paused,reconciling>complete,reconciling>failed,reconciling>cancelling,
+        reconciling>superseded,
+        cancelling>cancelling,cancelling>cancelled,cancelling>superseded,cancelling>failed
+        }'::text[]) THEN
+        RAISE EXCEPTION 'outlast: illegal move of workflow % from % to %', NEW.id, source, NEW.status USING ERRCODE = 'OL003';
+    END IF;
+    PERFORM FROM outlast_transition t
+    WHERE t.workflow_id = NEW.id AND t.seq = NEW.version AND t.to_status = NEW.status AND t.to_node = NEW.node
+      AND t.epoch = NEW.epoch AND t.outcome = NEW.outcome AND t.from_status = source;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'outlast: workflow % moved to % without its log row', NEW.id, NEW.status USING ERRCODE = 'OL004';
+    END IF;
+    RETURN NULL;
+END $$;
+"""
+
 #: One function for everything that is only added to. The arguments of its trigger name the columns that may become NULL: a link to a user who is
 #: deleted (the label stays). A database of Django's test runner may be emptied: the flush of every TransactionTestCase is a TRUNCATE.
 APPEND_ONLY = """
@@ -147,7 +234,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RunSQL(KNOWN, KNOWN_BEFORE),
+        migrations.RunSQL(KNOWN + MOVED, KNOWN_BEFORE + MOVED_BEFORE),
         migrations.CreateModel(
             name="CurrentRelease",
             fields=[

@@ -118,13 +118,19 @@ def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending 
     """Stop until a person acts. An activity that failed stays scheduled: resuming tries the same operation again."""
     arrow = _arrow(owned, Status.WAITING, move.node)
     arrow.outcome, arrow.error_code, arrow.notice = move.outcome, move.code, True
-    if owned.state.wait is not None and decided.fault is not None:
+    if owned.state.wait is not None and _looks_again(owned, decided, move):
         return _note(arrow, decided, move.via)
     arrow.wait_kind, arrow.reason = "human", (move.reason or move.code)[:500]
     same = move.node == owned.row.node
     _end_activity(owned, arrow, ending or REFUSED, ActivityStatus.SCHEDULED if same else ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)
     return _note(arrow, decided, move.via)
+
+
+def _looks_again(owned: Owned, decided: Decided, move: moves.Suspend) -> bool:
+    """Whether the open wait stays, with what has arrived for it: nobody has decided on that yet, and resuming does."""
+    unseen = decided.refusal is not None and decided.wait_result is None and move.node == owned.row.node
+    return decided.fault is not None or unseen
 
 
 def finish(owned: Owned, decided: Decided, move: moves.Finish, ending: Ending | None) -> Move:

@@ -23,7 +23,7 @@ from flows.core.nodes.base import Node
 from flows.core.policies import Fresh, Gate
 from flows.core.state import Completed, Failed, Look, Seen, Trigger, VerificationFact, Woken
 from flows.core.verdicts import Verdict
-from flows.services.owned import Owned, approval_facts
+from flows.services.owned import Owned, approval_facts, policy_fact
 from flows.services.providers import Run, provider
 from flows.store import gate as store
 from flows.store.sql import committing, dumps
@@ -79,6 +79,7 @@ def look(owned: Owned, attempt: Attempt, node: Node, placements: Sequence[str]) 
     run = Run(row.id, row.flow_name, row.key, node.name, row.user_id, row.release, owned.using)
     owned.facts = replace(
         owned.facts,
+        policy=policy_fact(row, owned.using),
         look=Look(
             seen=seen,
             baseline=_seen(recorded.baseline, owned),

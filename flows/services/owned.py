@@ -132,15 +132,15 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         fingerprint=row.fingerprint,
         approvals=approval_facts(definition, row.id, using),
         overloaded=_overloaded(definition, using),
-        policy=_policy(definition, row, using),
+        policy=policy_fact(row, using),
     )
     return Owned(row, definition, state, facts, worker, pid, using, bool(loaded and loaded.pause_requested))
 
 
-def _policy(definition: Definition | None, row: Claimed, using: str) -> PolicyFact | None:
-    """What became of the flow's policy since the workflow was bound to it."""
+def policy_fact(row: Claimed, using: str) -> PolicyFact | None:
+    """What became of the policy that the workflow is bound to, if it is bound to one."""
     name, _, version = row.policy_version.rpartition("@")
-    if definition is None or not definition.policy or name != definition.policy:
+    if not name:
         return None
     current = gate.policy(name, int(version), using)
     return PolicyFact(name, int(version), current.version, current.blocks)

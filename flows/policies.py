@@ -1,0 +1,12 @@
+"""Policies as versioned records that runs are bound to.
+
+from flows import policies
+
+policies.publish("payments", {"limit": "500.00"}, note="Tighter after the audit", by=user)    # older runs stop at their next wake-up
+policies.adopt(run, by=user, reason="Checked against the new limit")
+policies.current("payments").body
+"""
+
+from flows.services.policies import NotBound, Published, UnknownPolicy, adopt, current, publish
+
+__all__ = ["NotBound", "Published", "UnknownPolicy", "adopt", "current", "publish"]

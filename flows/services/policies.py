@@ -1,0 +1,136 @@
+"""Publish a policy, and adopt it for a run that an older version stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flows import registry
+from flows.conf import conf
+from flows.core import canonical, payload
+from flows.core.errors import PayloadError, UsageError
+from flows.core.protocol import TERMINAL, Outcome, Status
+from flows.models import Policy, Workflow
+from flows.services import control, identify
+from flows.services.control import Answer, Controlled
+from flows.store import locks
+from flows.store import policies as store
+from flows.store.sql import committing, dumps
+
+
+class UnknownPolicy(UsageError):
+    """No policy of that name is published."""
+
+    code = "UNKNOWN_POLICY"
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        known_ones = f"Published are {', '.join(known)}." if known else "None is published."
+        super().__init__(f"There is no policy {name!r}. {known_ones} `flows.policies.publish(name, body)` publishes one.")
+
+
+class NotBound(UsageError):
+    """The run's flow declares no policy."""
+
+    code = "NOT_BOUND"
+
+    def __init__(self, workflow: object, flow: str) -> None:
+        super().__init__(
+            f"Workflow {workflow} is bound to no policy: flow {flow!r} has no Meta.policy, or had none when it was started."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A version of a policy. `created`: this call made it; else the newest says the same."""
+
+    name: str
+    version: int
+    digest: str
+    blocks: bool
+    created: bool
+
+
+def publish(
+    name: str, body: Mapping[str, Any], *, blocks: bool = True, note: str = "", by: Any = None, using: str | None = None
+) -> Published:
+    """Publish the next version of a policy. The same again (body and `blocks`) changes nothing.
+
+    Args:
+        body: a JSON object: what the policy says, in the application's own terms. blocks: runs that are bound to an older version stop at
+        their next wake-up (POLICY_BLOCKED) until a person adopts this one for them; False: they go on.
+    Raises:
+        PayloadError: the name or the body cannot be stored.
+    """
+    alias = identify.alias(using)
+    producer = f"the policy {name!r:.80}"
+    payload.check_name(name, "the name of a policy")
+    if "@" in name:
+        raise PayloadError(producer, "a policy's name has no @ in it: that separates name and version")
+    if not isinstance(body, Mapping):
+        raise PayloadError(producer, f"must be an object (a dict), got {type(body).__name__}")
+    text, digest = payload.encode(dict(body), producer, conf.MAX_INPUT_BYTES), canonical.digest(dict(body), producer)
+    with committing("publish policy", alias):
+        store.lock(name, alias)
+        found = store.newest(name, alias)
+        if found is not None and found[1:] == (digest, blocks):
+            return Published(name, found[0], digest, blocks, created=False)
+        version = found[0] + 1 if found is not None else 1
+        store.publish(
+            {
+                "name": name,
+                "version": version,
+                "body": text,
+                "digest": digest,
+                "blocks": blocks,
+                "note": identify.reason(note),
+                "by": identify.user_key(by),
+                "by_label": identify.label(by),
+            },
+            alias,
+        )
+    return Published(name, version, digest, blocks, created=True)
+
+
+def current(name: str, *, using: str | None = None) -> Policy:
+    """The newest version of a policy, with its body.
+
+    Raises:
+        UnknownPolicy: none of that name is published.
+    """
+    rows = Policy.objects.using(identify.alias(using))
+    found = rows.filter(name=name).order_by("-version").first()
+    if found is None:
+        raise UnknownPolicy(name, sorted(set(rows.values_list("name", flat=True))))
+    found.body = payload.decode(found.body)
+    return found
+
+
+def adopt(workflow: Any, *, reason: str, by: Any = None, using: str | None = None) -> Controlled:
+    """Bind a run to the newest version of its policy; one that was stopped by it goes on, through the gate.
+
+    `too_late`: the run has ended, or is computing just now (its next wake-up is stopped, then adopt again). `already`: it is bound to it.
+
+    Raises:
+        UnknownWorkflow: there is none. NotBound: its flow has no policy. UnknownPolicy: nothing is published.
+    """
+    alias = identify.alias(using)
+    row_id = identify.workflow_id(workflow)
+    identify.get(row_id, alias)
+    with committing("adopt policy", alias):
+        locks.workflows([row_id], alias)
+        row = Workflow.objects.using(alias).get(pk=row_id)
+        definition = registry.definition(row.flow_name, row.flow_version)
+        name = row.policy_version.rpartition("@")[0] or (definition.policy if definition is not None else "")
+        if not row.policy_version:
+            raise NotBound(row_id, row.flow_name)
+        wanted = f"{name}@{current(name, using=alias).version}"
+        if row.policy_version == wanted:
+            return Controlled(Answer.ALREADY, row.status, row_id)
+        note = dumps({"reason": identify.reason(reason), "by": identify.label(by)})
+        outcome = None if row.status in TERMINAL else store.adopt(row_id, wanted, note, alias)
+        if outcome is None:
+            return Controlled(Answer.TOO_LATE, row.status, row_id)
+        if row.status == Status.WAITING and outcome == Outcome.POLICY_BLOCKED:
+            return control.resume(row_id, reason=reason, by=by, using=alias)
+    return Controlled(Answer.ACCEPTED, row.status, row_id)
