@@ -6,12 +6,10 @@ Nothing of the database is held meanwhile; whatever the code raises is classifie
 
 from __future__ import annotations
 
-import asyncio
 import copy
-import inspect
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -29,7 +27,7 @@ from flows.core.protocol import LIVE, AttemptOutcome, Status
 from flows.core.state import Completed, Failed, Trigger, Woken
 from flows.services import effects, gating, obligations
 from flows.services.arrows import REFUSED, Ending
-from flows.services.authored import tidy, transaction_of
+from flows.services.authored import call, tidy, transaction_of
 from flows.services.effects import Call, Effects
 from flows.services.operation import headers
 from flows.services.owned import Owned
@@ -186,7 +184,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
             if taken_over:
                 _validate_checkpoint(owned, attempt, node)
             whole = begun.begin("", _request(node.own_effect, owned)) if node.own_effect is not None else None
-            answer = _call(function, attempt) if whole is None or not whole.done else whole.evidence
+            answer = call(function, attempt) if whole is None or not whole.done else whole.evidence
         returned = True
         if transaction_of(connection) != before:
             raise ActivityError(f"{attempt.node} returned inside an open transaction")
@@ -207,11 +205,6 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=class_name, settled=settled, open=tuple(begun.open))
         return Failed(failure, doubtful=bool(begun.open)), ending
     return Completed(payload.decode(json.loads(text))), Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
-
-
-def _call(function: Callable[[Attempt], Any], attempt: Attempt) -> Any:
-    answer = function(attempt)
-    return asyncio.run(answer) if inspect.iscoroutine(answer) else answer
 
 
 def _request(effect: Effect, owned: Owned) -> Any:

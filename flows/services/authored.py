@@ -1,10 +1,19 @@
-"""Around a call of author code: no transaction of it is left behind, for the arrows must commit on their own."""
+"""Around a call of author code, plain or async: no transaction of it is left behind, for the arrows must commit on their own."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from psycopg.pq import TransactionStatus
+
+
+def call(function: Callable[[Any], Any], argument: Any) -> Any:
+    """What a function of the author returns; an async one is run to its end."""
+    answer = function(argument)
+    return asyncio.run(answer) if inspect.iscoroutine(answer) else answer
 
 
 def transaction_of(connection: Any) -> tuple[int, bool]:

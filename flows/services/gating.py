@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from django.db import connections
+
 from flows import registry
 from flows.core import canonical
 from flows.core.decide import Decided, decide
@@ -23,6 +25,7 @@ from flows.core.nodes.base import Node
 from flows.core.policies import Fresh, Gate
 from flows.core.state import Completed, Failed, Look, Seen, Trigger, VerificationFact, Woken
 from flows.core.verdicts import Verdict
+from flows.services.authored import call, transaction_of
 from flows.services.owned import Owned, approval_facts, policy_fact
 from flows.services.providers import Run, provider
 from flows.store import gate as store
@@ -50,7 +53,10 @@ def pass_gate(owned: Owned, attempt: Attempt, placements: Sequence[str]) -> None
     assert owned.definition is not None
     node = owned.definition.nodes[owned.state.node]
     for _ in range(MAX_TRIES):
+        before = transaction_of(connections[owned.using])
         look(owned, attempt, node, placements)
+        if transaction_of(connections[owned.using]) != before:
+            raise ActivityError(f"a probe or provider of {owned.label} returned inside an open transaction")
         decided = _judge(owned)
         if not isinstance(decided.move, RunMove):
             raise NotAllowed
@@ -103,7 +109,7 @@ def _see(
         if not always and last is not None and recorded.now - last[1] < probe.reuse.total_seconds():
             found[name] = _seen({name: last}, owned)[name]
             continue
-        found[name] = Seen(_version(name, registry.function(probe.probe)(attempt)), owned.state.now, fresh=True)
+        found[name] = Seen(_version(name, call(registry.function(probe.probe), attempt)), owned.state.now, fresh=True)
     return found
 
 

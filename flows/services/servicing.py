@@ -7,8 +7,6 @@ A look is one question or one call, outside any transaction, with its own time l
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import logging
 import random
 import time
@@ -46,7 +44,7 @@ from flows.core.errors import classify
 from flows.core.retry import delay_before
 from flows.dispatch import service
 from flows.services import obligations, settling
-from flows.services.authored import tidy, transaction_of
+from flows.services.authored import call, tidy, transaction_of
 from flows.services.operation import declared, view
 from flows.store import locks, looks, resolutions
 from flows.store import operations as store
@@ -225,8 +223,7 @@ def _run(host: Host, function: Any, row: Row, timeout: timedelta, using: str) ->
     before = transaction_of(connection)
     try:
         with host.limit(timeout.total_seconds()):
-            answer = do(view(row, using))
-            return asyncio.run(answer) if inspect.iscoroutine(answer) else answer
+            return call(do, view(row, using))
     finally:
         tidy(connection, before)
 

@@ -43,6 +43,12 @@ CATALOGUE: dict[str, str] = {
     "E035": "a node that fulfils a commitment which no node begins",
     "E036": "a commitment whose deadline leads to a node",
     "E037": "an optional Decision",
+    "E071": "a gate that must be looked up, on a node without attempts",
+    "E072": "a verifier that verifies nothing",
+    "E073": "one name for two probes",
+    "E074": "something that must be fresh, and at which nobody looks before",
+    "E075": "a gate that stands on a commitment which no node begins",
+    "E076": "a competence envelope that nothing closes, or of two sizes",
     "E099": "a declaration that cannot be checked",
 }
 
