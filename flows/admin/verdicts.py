@@ -29,7 +29,8 @@ LABELS: dict[Verdict, Any] = {
 }
 LEADS: dict[Verdict, Any] = {
     Verdict.HAPPENED: _(
-        "It is not called again. For an effect, the evidence becomes the step's result; without evidence that is null."
+        "It is not called again. For an effect, the evidence becomes the step's result; without evidence that is null. "
+        "For a compensation or a release, also by hand: what it was for counts as undone, or as released."
     ),
     Verdict.DID_NOT_HAPPEN: _("The same operation is tried again with the same id, unless the workflow is on its way to an end."),
     Verdict.CANNOT_TELL: _("It stays in doubt, and the accountable user is told."),

@@ -218,7 +218,7 @@ def _asked_of_people(row: Workflow, using: str) -> str:
         return f"a person says whether {', '.join(doubts)} happened (flows resolve)"
     failed = mine.filter(status=OperationStatus.FAILED).exclude(kind=OperationKind.EFFECT)
     if names := list(failed.values_list("pk", flat=True)):
-        return f"a person lets {', '.join(names)} be tried again, or gives it up (flows resolve)"
+        return f"a person lets {', '.join(names)} be tried again, says that it was done by hand, or gives it up (flows resolve)"
     held = Commitment.objects.using(using).filter(
         workflow_id=row.pk, status__in=("active", "breached"), releasable=False, may_defer=False
     )

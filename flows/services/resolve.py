@@ -46,10 +46,11 @@ class Verdict(StrEnum):
     GIVE_UP = "give_up"
 
 
-#: What can be said of an operation in a status. The last two are about a compensation or a release whose call failed for certain.
+#: What can be said of an operation in a status. What failed for certain is a compensation or a release; that it happened means that
+#: somebody undid or released it by hand.
 OFFERED: dict[str, tuple[Verdict, ...]] = {
     OperationStatus.UNCERTAIN: (Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN, Verdict.CANNOT_TELL),
-    OperationStatus.FAILED: (Verdict.RETRY, Verdict.GIVE_UP),
+    OperationStatus.FAILED: (Verdict.HAPPENED, Verdict.RETRY, Verdict.GIVE_UP),
 }
 
 
@@ -199,6 +200,8 @@ def _accept(row: Row, given: _Given, using: str) -> Code:
         if code is Code.NEEDS_SECOND:
             _keep(row, given, given.verdict.value, using)
         return code
+    if row.status == OperationStatus.FAILED and not looks.by_hand(row.id, row.looks, using):
+        return Code.MOVED  # a worker has taken it just now
     happened = given.verdict is Verdict.HAPPENED
     counted = settling.settle(
         row.id,
@@ -220,7 +223,8 @@ def _go_on_with(row: Row, given: _Given, using: str) -> Code:
     """A compensation or a release whose call failed for certain: once more, or never. A worker may have taken it just now."""
     if given.verdict is Verdict.RETRY:
         moved = looks.again(row.id, using)
-        service_after_commit(using)
+        if moved:
+            service_after_commit(using)
     elif row.commitment_id is not None:  # who gives its release up is whose business it is from now on
         moved = bool(
             commitments.end(

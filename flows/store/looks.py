@@ -123,3 +123,18 @@ WHERE id = %(id)s AND status = 'failed' AND kind <> 'effect' AND worker_id IS NU
 def again(operation: str, using: str) -> bool:
     """Have a compensation or a release called once more, with all its tries, though it failed for certain."""
     return bool(run("look again", AGAIN, {"id": operation}, using))
+
+
+#: What failed leads to an end only through a call: here it is the person's. A worker that is about to take it is waited for.
+BY_HAND = """
+UPDATE outlast_operation SET status = 'in_flight'
+WHERE id = %(id)s AND looks = %(looks)s::int AND status = 'failed' AND kind <> 'effect' AND worker_id IS NULL RETURNING id
+"""
+
+
+def by_hand(operation: str, looks: int, using: str) -> bool:
+    """A person has done what a compensation or a release failed to do: in flight, to be settled in the same transaction.
+
+    False if a worker has taken it. The workflow must be locked.
+    """
+    return bool(run("done by hand", BY_HAND, {"id": operation, "looks": looks}, using))

@@ -303,16 +303,24 @@ def test_it_did_not_happen_or_nobody_can_tell(world: World, verdict: str, code: 
     assert again(operation).status == now
 
 
-@pytest.mark.parametrize(("verdict", "now"), [("retry", "succeeded"), ("give_up", "abandoned")])
-def test_a_refund_that_failed_is_tried_again_or_given_up(world: World, verdict: str, now: str) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "word", "now"),
+    [
+        ("retry", "try again", "succeeded"),
+        ("give_up", "give up", "abandoned"),
+        ("happened", "it happened", "succeeded"),
+    ],
+)
+def test_a_refund_that_failed_is_tried_again_done_by_hand_or_given_up(world: World, verdict: str, word: str, now: str) -> None:
     failed = undoing(world.worker)
     client = client_of("rita")
     shown = page(client, failed)
-    assert re.findall(r'name="verdict" id="[\w-]+" value="(\w+)"', shown) == ["retry", "give_up"]
+    assert re.findall(r'name="verdict" id="[\w-]+" value="(\w+)"', shown) == ["happened", "retry", "give_up"]
     assert "Give up: it stays as it is" in shown
+    assert 'name="external_id"' in shown
     assert "Recorded" in said(give(client, failed, verdict))
     shown = page(client, failed)
-    assert f"<strong>{verdict.replace('_', ' ').replace('retry', 'try again')}</strong>" in shown
+    assert f"<strong>{word}</strong>" in shown
     assert "did not settle it" not in shown
     world.worker.run()
     assert (again(failed).status, status(failed.workflow_id)[0]) == (now, "cancelled")

@@ -153,6 +153,13 @@ def test_the_other_verdicts(cli: Any, worker: LocalWorker) -> None:
     assert status(failed.workflow_id)[0] == "cancelled"
 
 
+def test_what_failed_may_have_been_done_by_hand(cli: Any, worker: LocalWorker) -> None:
+    failed = undoing(worker)
+    assert "says that it was done by hand" in cli("show", str(failed.workflow_id)).out
+    assert say(cli, failed, "happened", "--external-id", "bank-1").out == "accepted\n"
+    assert (Operation.objects.get(pk=failed.pk).external_id, status(failed.workflow_id)[0]) == ("bank-1", "cancelled")
+
+
 def test_a_second_person_is_asked_for(cli: Any, worker: LocalWorker) -> None:
     operation = in_doubt(worker, PayByTwo)
     ran = say(cli, operation, "happened")
