@@ -44,12 +44,12 @@ def name_of(operation: Operation) -> str:
     return f"{operation.workflow.flow_name}.{operation.node}{named}"
 
 
-def said(resolutions: Sequence[Resolution]) -> SafeString | str:
+def said(operation: Any) -> SafeString | str:
     """The last answer of a probe in one line."""
-    if not resolutions:
+    if not operation.said_last:
         return "–"
-    last = resolutions[0]
-    return format_html("{}{}", _words(last), format_html(": {}", rendering.inline(last.reason)) if last.reason else "")
+    last = operation.said_last[0]
+    return format_html("{}{}", _words(last, operation.kind), format_html(": {}", rendering.inline(last.reason)) if last.reason else "")
 
 
 def context(operation: Operation, using: str, url: Url) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def context(operation: Operation, using: str, url: Url) -> dict[str, Any]:
         "mitigates": [line(one, url) for one in others.filter(pk=operation.of_id)] if operation.of_id else [],
         "mitigations": [line(one, url) for one in others.filter(of_id=operation.pk).order_by("pk")[:MAX_ROWS]],
         "commitment_url": url("outlast_flows_commitment_change", operation.commitment_id) if operation.commitment_id else "",
-        "resolutions": [_resolution(row) for row in rows],
+        "resolutions": [_resolution(row, operation.kind) for row in rows],
         "resolutions_more": len(rows) == MAX_ROWS,
         **_second_person(operation, rows),
     }
@@ -99,7 +99,7 @@ def item(operation: Any, seen: str, url: Url) -> dict[str, Any]:
         "seen": seen,
         "what": rendering.inline(name_of(operation)),
         "workflow_url": url("outlast_flows_workflow_change", operation.workflow_id),
-        "said": said(operation.said_last),
+        "said": said(operation),
         "offered": [LABELS[verdict] for verdict in offered(operation)],
     }
 
@@ -121,15 +121,15 @@ def _second_person(operation: Operation, rows: Sequence[Resolution]) -> dict[str
     if not operation.two_people or operation.status != OperationStatus.UNCERTAIN or since is None:
         return {"two_needed": False, "first_said": []}
     first = [row for row in rows if row.source == "person" and row.answer in SETTLING and row.at >= since]
-    return {"two_needed": True, "first_said": [_resolution(row) for row in first]}
+    return {"two_needed": True, "first_said": [_resolution(row, operation.kind) for row in first]}
 
 
-def _resolution(row: Resolution) -> dict[str, Any]:
+def _resolution(row: Resolution, kind: str) -> dict[str, Any]:
     sources = {"attempt": _("its own attempt, late"), "probe": _("a probe"), "person": _("a person")}
     return {
         "row": row,
         "source": sources.get(row.source, row.source),
-        "answer": _words(row),
+        "answer": _words(row, kind),
         "about_doubt": row.answer not in (Verdict.RETRY, Verdict.GIVE_UP),
         "by": rendering.inline(row.by_label) if row.by_label else "",
         "reason": rendering.block(row.reason) if row.reason else "",
@@ -138,12 +138,13 @@ def _resolution(row: Resolution) -> dict[str, Any]:
     }
 
 
-def _words(row: Resolution) -> str:
+def _words(row: Resolution, kind: str) -> str:
+    """Of an effect only the question can be wanted once more; the call is its activity's."""
     answers = {
         "happened": _("it happened"),
         "did_not_happen": _("it did not happen"),
         "unknown": _("cannot tell"),
-        "retry": _("try again"),
+        "retry": _("ask again") if kind == OperationKind.EFFECT else _("try again"),
         "give_up": _("give up"),
     }
     return answers.get(row.answer, row.answer)

@@ -105,7 +105,7 @@ class OperationAdmin(RecordAdmin):
 
     @admin.display(description=_("what the probe said last"))
     def probe_said(self, obj: Any) -> SafeString | str:
-        return page.said(obj.said_last)
+        return page.said(obj)
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> tuple[QuerySet[Any], bool]:
         term = search_term.strip()

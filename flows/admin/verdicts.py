@@ -24,6 +24,7 @@ LABELS: dict[Verdict, Any] = {
     Verdict.HAPPENED: _("It happened"),
     Verdict.DID_NOT_HAPPEN: _("It did not happen"),
     Verdict.CANNOT_TELL: _("Cannot tell: escalate"),
+    Verdict.ASK_AGAIN: _("Ask the provider again"),
     Verdict.RETRY: _("Try again"),
     Verdict.GIVE_UP: _("Give up: it stays as it is"),
 }
@@ -34,6 +35,7 @@ LEADS: dict[Verdict, Any] = {
     ),
     Verdict.DID_NOT_HAPPEN: _("The same operation is tried again with the same id, unless the workflow is on its way to an end."),
     Verdict.CANNOT_TELL: _("It stays in doubt, and the accountable user is told."),
+    Verdict.ASK_AGAIN: _("The probe is asked again, with all its tries, on the cleanup queue; its answer settles the operation."),
     Verdict.RETRY: _("The call is made again, with all its tries."),
     Verdict.GIVE_UP: _("Nobody tries again. The workflow goes on to its end, whose log names what was not undone."),
 }

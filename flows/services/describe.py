@@ -195,7 +195,7 @@ def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
         asked = _asked_of_people(row, using)
         if asked:
             return asked
-        if row.target or row.status == Status.RECONCILING:
+        if row.target or row.status == Status.RECONCILING or _is_asked_about(row, using):
             return _served(using)
     if row.status == Status.PAUSED:
         return "a person resumes it (flows.resume) or cancels it"
@@ -226,6 +226,12 @@ def _asked_of_people(row: Workflow, using: str) -> str:
         listed = ", ".join(held.values_list("name", flat=True))
         return f"a person says what becomes of {listed}: fulfil, transfer or defer it (flows.commitments)"
     return ""
+
+
+def _is_asked_about(row: Workflow, using: str) -> bool:
+    """Whether a probe is going to ask about an effect of a workflow that stands still because of it."""
+    doubts = Operation.objects.using(using).filter(workflow_id=row.pk, status=OperationStatus.UNCERTAIN, due_at__isnull=False)
+    return row.status in (Status.WAITING, Status.PAUSED) and doubts.exists()
 
 
 def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:

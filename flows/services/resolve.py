@@ -25,6 +25,7 @@ from flows.core.errors import UsageError
 from flows.dispatch import service_after_commit
 from flows.models import Operation, Resolution
 from flows.services import identify, obligations, settling
+from flows.services.operation import can_be_asked
 from flows.store import commitments, locks, looks, resolutions
 from flows.store import operations as store
 from flows.store.operations import Row
@@ -42,12 +43,13 @@ class Verdict(StrEnum):
     HAPPENED = "happened"
     DID_NOT_HAPPEN = "did_not_happen"
     CANNOT_TELL = "cannot_tell"
+    ASK_AGAIN = "ask_again"
     RETRY = "retry"
     GIVE_UP = "give_up"
 
 
 #: What can be said of an operation in a status. What failed for certain is a compensation or a release; that it happened means that
-#: somebody undid or released it by hand.
+#: somebody undid or released it by hand. `ASK_AGAIN` comes on top where the provider can be asked and nobody is going to.
 OFFERED: dict[str, tuple[Verdict, ...]] = {
     OperationStatus.UNCERTAIN: (Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN, Verdict.CANNOT_TELL),
     OperationStatus.FAILED: (Verdict.HAPPENED, Verdict.RETRY, Verdict.GIVE_UP),
@@ -83,6 +85,8 @@ class Code(StrEnum):
     MOVED = "moved"
     NOT_OFFERED = "not_offered"
     SAME_PERSON = "same_person"
+    NOBODY_TO_ASK = "nobody_to_ask"
+    ASKED_ANYWAY = "asked_anyway"
 
 
 SENTENCES: dict[Code, str] = {
@@ -94,6 +98,8 @@ SENTENCES: dict[Code, str] = {
     Code.MOVED: "The operation has moved since you looked at it; look again.",
     Code.NOT_OFFERED: "That cannot be said of an operation in this status.",
     Code.SAME_PERSON: "The second verdict must come from another person.",
+    Code.NOBODY_TO_ASK: "Nobody can be asked about it: its flow, as this process knows it, declares no reconcile function. Say what became of it.",
+    Code.ASKED_ANYWAY: "It is asked about anyway; its page says when.",
 }
 
 
@@ -132,7 +138,14 @@ def offered(operation: Operation | Row) -> tuple[Verdict, ...]:
     found = OFFERED.get(operation.status, ())
     if operation.status == OperationStatus.FAILED and operation.kind == OperationKind.EFFECT:
         return ()
+    if operation.status == OperationStatus.UNCERTAIN and _is_left(operation) and can_be_asked(operation):
+        return (*found, Verdict.ASK_AGAIN)
     return found
+
+
+def _is_left(operation: Operation | Row) -> bool:
+    """Whether nobody is going to ask about one in doubt, or for the same again."""
+    return operation.due_at is None and not operation.again
 
 
 def resolve(
@@ -184,9 +197,11 @@ def _refusal(row: Row, given: _Given, seen: str | None) -> Code | None:
         return Code.NO_REASON
     if seen is not None and seen != seen_of(row):
         return Code.MOVED
-    if given.verdict not in offered(row):
-        return Code.NOT_OFFERED
-    return None
+    if given.verdict in offered(row):
+        return None
+    if given.verdict is Verdict.ASK_AGAIN and row.status == OperationStatus.UNCERTAIN:
+        return Code.NOBODY_TO_ASK if _is_left(row) else Code.ASKED_ANYWAY
+    return Code.NOT_OFFERED
 
 
 def _accept(row: Row, given: _Given, using: str) -> Code:
@@ -194,6 +209,8 @@ def _accept(row: Row, given: _Given, using: str) -> Code:
         _keep(row, given, "unknown", using)
         obligations.escalate(row.workflow_id, row.id, using)
         return Code.KEPT
+    if given.verdict is Verdict.ASK_AGAIN:
+        return _ask_again(row, given, using)
     if given.verdict in (Verdict.RETRY, Verdict.GIVE_UP):
         return _go_on_with(row, given, using)
     if (code := _second_person(row, given, using)) is not None:
@@ -217,6 +234,16 @@ def _accept(row: Row, given: _Given, using: str) -> Code:
         using=using,
     )
     return Code.ACCEPTED if counted else Code.MOVED
+
+
+def _ask_again(row: Row, given: _Given, using: str) -> Code:
+    """The question anew, with all its tries. A workflow that waits for a person waits on, until there is an answer; a cleanup goes on."""
+    if not looks.ask_again(row.id, row.looks, using):
+        return Code.MOVED
+    service_after_commit(using)
+    _keep(row, given, Verdict.RETRY.value, using)  # in the words of a Resolution
+    obligations.resumed(row.workflow_id, using)
+    return Code.ACCEPTED
 
 
 def _go_on_with(row: Row, given: _Given, using: str) -> Code:

@@ -22,7 +22,9 @@ from tests.factories import called, forget, row, status
 from tests.support import doubting
 from tests.support.approving import PASSWORD, World
 from tests.support.doubting import (
+    Happened,
     PayByTwo,
+    PayMended,
     PayPlain,
     PayProbed,
     Unknown,
@@ -463,6 +465,45 @@ def test_one_verdict_for_several_each_judged_by_itself(world: World) -> None:
     assert sorted(LogEntry.objects.values_list("object_id", flat=True)) == sorted([first.pk, second.pk])
     world.worker.run()
     assert status(first.workflow_id)[0] == "complete"
+
+
+def worn_out(world: World) -> Operation:
+    """A payment in doubt whose probe could never tell."""
+    operation = in_doubt(world.worker, PayMended)
+    for _ in range(2):
+        world.clock.move(seconds=5)
+        world.worker.tick()
+        world.worker.run()
+    assert again(operation).due_at is None
+    return again(operation)
+
+
+def test_after_a_probe_was_mended_it_is_asked_again(world: World) -> None:
+    operation = worn_out(world)
+    client = client_of("rita")
+    shown = page(client, operation)
+    assert re.findall(r'name="verdict" id="[\w-]+" value="(\w+)"', shown)[-1] == "ask_again"
+    assert "Ask the provider again" in shown
+    assert "Recorded" in said(give(client, operation, "ask_again"))
+    shown = page(client, operation)
+    assert "<strong>ask again</strong>" in shown
+    assert "only by a person" not in shown
+    probe_says.append(Happened({"receipt": 9}))
+    world.worker.run()
+    assert again(operation).status == "succeeded"
+
+
+def test_several_are_asked_about_again_where_somebody_can_be_asked(world: World) -> None:
+    first, second, nobody = worn_out(world), worn_out(world), in_doubt(world.worker)
+    client = client_of("rita")
+    shown = select(client, first, second, nobody).content.decode()
+    assert shown.count("Ask the provider again") == 3, "for two of them, and once on offer"
+    names = hidden(shown, "operation")
+    given = {"operation": names, "seen": hidden(shown, "seen"), "verdict": "ask_again", "reason": "Mended."}
+    shown = client.post(reverse("admin:outlast_flows_operation_resolve"), given, follow=True).content.decode()
+    assert "2 recorded, 1 refused" in shown
+    assert "Nobody can be asked about it" in shown
+    assert [again(one).due_at is not None for one in (first, second, nobody)] == [True, True, False]
 
 
 def test_a_verdict_for_several_without_a_reason_is_asked_again_with_the_same_states(world: World) -> None:

@@ -45,6 +45,7 @@ def request_of(state: Any) -> Any:
 
 
 ONCE = Retry(max_attempts=1, initial=seconds(1), maximum=seconds(1), jitter=0)
+TWICE = Retry(max_attempts=2, initial=seconds(1), maximum=seconds(1), jitter=0)
 SOON = Deadline(hours=9, then=ESCALATE)
 
 
@@ -77,6 +78,23 @@ class PayProbed(Flow):
 
     pay = Activity(work, effect=Effect(reconcile=probe, request=request_of), then="done")
     done = End(COMPLETE, result=lambda state: state.results["pay"])
+
+
+class PayMended(Flow):
+    """The provider can be asked, twice, about the payment and about the refund."""
+
+    class Meta:
+        name = "t-doubt-mended"
+
+    pay = Activity(
+        work,
+        effect=Effect(
+            reconcile=probe, probes=TWICE, compensate=Servicing(refund, reconcile=probe, probes=TWICE), request=request_of
+        ),
+        then="wait",
+    )
+    wait = Wait("t.mended", key=lambda state: str(state.key), deadline=SOON, then="done")
+    done = End(COMPLETE)
 
 
 class PayPlain(Flow):
@@ -130,6 +148,7 @@ __all__ = [
     "Happened",
     "Pay",
     "PayByTwo",
+    "PayMended",
     "PayPlain",
     "PayProbed",
     "Unknown",
