@@ -20,6 +20,7 @@ from flows.core import payload, visible
 from flows.core.protocol import CommitmentStatus
 from flows.models import Commitment
 from flows.models.commitment import LIVE
+from flows.services import undoing
 
 MAX_KINDS = 30
 
@@ -84,12 +85,12 @@ class CommitmentAdmin(RecordAdmin):
     list_filter = (StatusFilter, KindFilter)
     fields = (
         *("title", "shown_reference", "chip", "shown_kind", "of_workflow", "of_operation", "node", "visit", "shown_terms"),
-        *("releasable", "may_defer", "deadline_at", "breached_at", "shown_holder", "shown_reason"),
+        *("releasable", "kept_until", "may_defer", "deadline_at", "breached_at", "shown_holder", "shown_reason"),
         *("opened_at", "closed_at", "shown_closed_by"),
     )
     readonly_fields = (
         *("title", "shown_reference", "chip", "shown_kind", "of_workflow", "of_operation", "shown_terms"),
-        *("shown_holder", "shown_reason", "shown_closed_by"),
+        *("kept_until", "shown_holder", "shown_reason", "shown_closed_by"),
     )
     search_fields = ("workflow_id",)
     search_help_text = _("The whole id of a workflow")
@@ -124,6 +125,19 @@ class CommitmentAdmin(RecordAdmin):
     @admin.display(description=_("closed by"))
     def shown_closed_by(self, obj: Commitment) -> SafeString:
         return rendering.inline(obj.closed_by or "–")
+
+    @admin.display(description=_("release held back until"))
+    def kept_until(self, obj: Commitment) -> SafeString | str:
+        """What must be settled first: undoing that may need it."""
+        found = [one for one in undoing.held_back(obj.workflow_id, self.alias) if one.commitment == obj.pk]
+        links = [
+            format_html(
+                '<a href="{}">{}</a>', self.url("outlast_flows_operation_change", quote(operation)), rendering.inline(operation)
+            )
+            for one in found
+            for operation in one.until
+        ]
+        return rendering.lines(links) if links else "–"
 
     @admin.display(description=_("begun by"))
     def of_operation(self, obj: Commitment) -> SafeString | str:

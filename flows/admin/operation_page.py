@@ -15,6 +15,7 @@ from flows.admin.verdicts import LABELS, Took
 from flows.core import payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.models import Operation, Resolution
+from flows.services import undoing
 from flows.services.resolve import Verdict, offered
 
 MAX_ROWS = 300
@@ -73,6 +74,7 @@ def context(operation: Operation, using: str, url: Url) -> dict[str, Any]:
         "evidence_data": _value(operation.evidence),
         "mitigates": [line(one, url) for one in others.filter(pk=operation.of_id)] if operation.of_id else [],
         "mitigations": [line(one, url) for one in others.filter(of_id=operation.pk).order_by("pk")[:MAX_ROWS]],
+        "holds_back": [_held(one, url) for one in undoing.held_back(operation.workflow_id, using) if operation.pk in one.until],
         "commitment_url": url("outlast_flows_commitment_change", operation.commitment_id) if operation.commitment_id else "",
         "resolutions": [_resolution(row, operation.kind) for row in rows],
         "resolutions_more": len(rows) == MAX_ROWS,
@@ -90,6 +92,11 @@ def line(operation: Operation, url: Url) -> dict[str, Any]:
         "code": rendering.inline(operation.error_code or ""),
         "external_id": rendering.inline(operation.external_id) if operation.external_id else "",
     }
+
+
+def _held(held: undoing.Held, url: Url) -> dict[str, Any]:
+    """A commitment that is kept because of an operation."""
+    return {"name": rendering.inline(held.name), "url": url("outlast_flows_commitment_change", held.commitment)}
 
 
 def item(operation: Any, seen: str, url: Url) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from flows.core.effects import OperationKind, OperationStatus
 from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Status, WaitStatus
 from flows.models import Activity, Attempt, Commitment, Operation, Transition, Wait, Worker, Workflow
 from flows.models.worker import WorkerStatus
-from flows.services import identify
+from flows.services import identify, undoing
 from flows.services.identify import get
 
 VERIFY_BATCH = 500
@@ -215,10 +215,10 @@ def _asked_of_people(row: Workflow, using: str) -> str:
     mine = Operation.objects.using(using).filter(workflow_id=row.pk, due_at__isnull=True, worker_id__isnull=True)
     doubts = list(mine.filter(status=OperationStatus.UNCERTAIN, again=False).values_list("pk", flat=True))
     if doubts:
-        return f"a person says whether {', '.join(doubts)} happened (flows resolve)"
+        return f"a person says whether {', '.join(doubts)} happened (flows resolve){_held_back(row, using)}"
     failed = mine.filter(status=OperationStatus.FAILED).exclude(kind=OperationKind.EFFECT)
     if names := list(failed.values_list("pk", flat=True)):
-        return f"a person lets {', '.join(names)} be tried again, says that it was done by hand, or gives it up (flows resolve)"
+        return f"a person lets {', '.join(names)} be tried again, says that it was done by hand, or gives it up (flows resolve){_held_back(row, using)}"
     held = Commitment.objects.using(using).filter(
         workflow_id=row.pk, status__in=("active", "breached"), releasable=False, may_defer=False
     )
@@ -226,6 +226,12 @@ def _asked_of_people(row: Workflow, using: str) -> str:
         listed = ", ".join(held.values_list("name", flat=True))
         return f"a person says what becomes of {listed}: fulfil, transfer or defer it (flows.commitments)"
     return ""
+
+
+def _held_back(row: Workflow, using: str) -> str:
+    """What is not released before that; it may be needed."""
+    names = [one.name for one in undoing.held_back(row.pk, using)]
+    return f"; until then it keeps {', '.join(names)}" if names else ""
 
 
 def _is_asked_about(row: Workflow, using: str) -> bool:

@@ -107,13 +107,15 @@ class Releasing:
 BEGIN_RELEASE = """
 UPDATE outlast_commitment SET status = 'releasing'
 WHERE workflow_id = %(workflow)s::uuid AND status IN ('active', 'breached') AND releasable
+  AND (%(after)s::int IS NULL OR activity_seq > %(after)s::int)
 RETURNING id, activity_seq, node, name, operation_id
 """
 
 
-def begin_release(workflow: UUID, using: str) -> list[Releasing]:
-    """Begin to release what this workflow holds and can release."""
-    return [Releasing(*row) for row in run("begin release", BEGIN_RELEASE, {"workflow": workflow}, using)]
+def begin_release(workflow: UUID, after: int | None, using: str) -> list[Releasing]:
+    """Begin to release what this workflow holds and can release; with `after`, only what it began after that activity."""
+    params = {"workflow": workflow, "after": after}
+    return [Releasing(*row) for row in run("begin release", BEGIN_RELEASE, params, using)]
 
 
 DEFER = """

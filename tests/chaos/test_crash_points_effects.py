@@ -116,7 +116,7 @@ def test_the_recovery_itself_is_killed_at_every_point(teller: Teller, call: str)
     """The first process dies right after a call; the second at every point of its own until it knows of it; the third ends the run."""
     story = "voyage cancelled"
     first = [number for number, point in enumerate(undisturbed(teller, story)) if point == "after call"]
-    fatal = first[{"hold": 2, "compensation": 3, "release": 5}[call]]
+    fatal = first[{"hold": 2, "compensation": 3, "release": 4}[call]]
     teller.begin()
     teller.tell(story, fatal=fatal)
     points = teller.tell(story)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import flows
-from flows import COMPLETE, ESCALATE, Activity, Deadline, End, Flow, Retry, Wait, seconds
+from flows import COMPLETE, ESCALATE, Activity, Commits, Deadline, End, Flow, Retry, Wait, seconds
 from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
 from flows.errors import PolicyDenied
 from flows.models import Operation
@@ -28,6 +28,11 @@ def probe(operation: Any) -> Any:
 def refund(operation: Any) -> Any:
     """What undoes a payment."""
     return refund_does.pop(0)(operation) if refund_does else {"refunded": operation.of.id}
+
+
+def release(operation: Any) -> Any:
+    """What gives back what is held."""
+    return {"released": operation.reference}
 
 
 def denied(operation: Any) -> Any:
@@ -97,6 +102,20 @@ class PayMended(Flow):
     done = End(COMPLETE)
 
 
+class HoldThenPay(Flow):
+    """Holds a room, pays in it, and waits; the refund is made once."""
+
+    class Meta:
+        name = "t-doubt-holding"
+
+    hold = Activity(
+        work, commits=Commits("room", release=Servicing(release, probes=ONCE), reference=lambda result: "room 7"), then="pay"
+    )
+    pay = Activity(work, effect=Effect(idempotent=True, compensate=Servicing(refund, probes=ONCE)), then="wait")
+    wait = Wait("t.held", key=lambda state: str(state.key), deadline=SOON, then="done")
+    done = End(COMPLETE)
+
+
 class PayPlain(Flow):
     """Nobody can be asked, nothing can be undone."""
 
@@ -146,6 +165,7 @@ def operation_of(run: Started, kind: str = "effect") -> Operation:
 __all__ = [
     "DidNotHappen",
     "Happened",
+    "HoldThenPay",
     "Pay",
     "PayByTwo",
     "PayMended",
