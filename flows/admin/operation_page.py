@@ -16,7 +16,7 @@ from flows.core import payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.models import Operation, Resolution
 from flows.services import undoing
-from flows.services.resolve import Verdict, offered
+from flows.services.verdicts import Verdict, offered
 
 MAX_ROWS = 300
 #: Answers that can end a doubt; the others are about what to do next.
@@ -50,7 +50,9 @@ def said(operation: Any) -> SafeString | str:
     if not operation.said_last:
         return "–"
     last = operation.said_last[0]
-    return format_html("{}{}", _words(last, operation.kind), format_html(": {}", rendering.inline(last.reason)) if last.reason else "")
+    return format_html(
+        "{}{}", _words(last, operation.kind), format_html(": {}", rendering.inline(last.reason)) if last.reason else ""
+    )
 
 
 def context(operation: Operation, using: str, url: Url) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, Prefetch, Q, QuerySet
+from django.db.models import Model, Prefetch, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path
@@ -23,15 +23,11 @@ from flows.admin import rendering, verdicts
 from flows.admin.read_only import Shown, as_uuid
 from flows.admin.records import RecordAdmin
 from flows.core import payload, visible
-from flows.core.effects import OperationKind, OperationStatus
+from flows.core.effects import OperationStatus
 from flows.core.errors import OutlastError
 from flows.models import Operation, Resolution
-from flows.services.resolve import PERMISSION, Verdict, offered, seen_of
+from flows.services.verdicts import NEEDS_PERSON, PERMISSION, Verdict, offered, seen_of
 
-#: Nobody but a person settles these. Each half is the condition of a partial index.
-NEEDS_PERSON = Q(status=OperationStatus.UNCERTAIN, again=False, due_at__isnull=True, worker_id__isnull=True) | Q(
-    status=OperationStatus.FAILED, kind__in=[OperationKind.COMPENSATION, OperationKind.RELEASE], due_at__isnull=True
-)
 RESULTS = "outlast_resolved"
 LARGE = ("request", "evidence", "workflow__input", "workflow__result", "workflow__checkpoint")
 

@@ -218,7 +218,8 @@ def _asked_of_people(row: Workflow, using: str) -> str:
         return f"a person says whether {', '.join(doubts)} happened (flows resolve){_held_back(row, using)}"
     failed = mine.filter(status=OperationStatus.FAILED).exclude(kind=OperationKind.EFFECT)
     if names := list(failed.values_list("pk", flat=True)):
-        return f"a person lets {', '.join(names)} be tried again, says that it was done by hand, or gives it up (flows resolve){_held_back(row, using)}"
+        ways = "be tried again, says that it was done by hand, or gives it up"
+        return f"a person lets {', '.join(names)} {ways} (flows resolve){_held_back(row, using)}"
     held = Commitment.objects.using(using).filter(
         workflow_id=row.pk, status__in=("active", "breached"), releasable=False, may_defer=False
     )

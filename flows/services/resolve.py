@@ -13,7 +13,6 @@ import json
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -23,9 +22,9 @@ from flows.core import payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.core.errors import UsageError
 from flows.dispatch import service_after_commit
-from flows.models import Operation, Resolution
+from flows.models import Resolution
 from flows.services import identify, obligations, settling
-from flows.services.operation import can_be_asked
+from flows.services.verdicts import PERMISSION, SENTENCES, Code, Verdict, is_left, offered, seen_of
 from flows.store import commitments, locks, looks, resolutions
 from flows.store import operations as store
 from flows.store.operations import Row
@@ -33,27 +32,7 @@ from flows.store.sql import committing
 
 logger = logging.getLogger("outlast.resolve")
 
-PERMISSION = "outlast_flows.resolve_operation"
 MAX_REASON = 4000
-
-
-class Verdict(StrEnum):
-    """What a person may say of an operation."""
-
-    HAPPENED = "happened"
-    DID_NOT_HAPPEN = "did_not_happen"
-    CANNOT_TELL = "cannot_tell"
-    ASK_AGAIN = "ask_again"
-    RETRY = "retry"
-    GIVE_UP = "give_up"
-
-
-#: What can be said of an operation in a status. What failed for certain is a compensation or a release; that it happened means that
-#: somebody undid or released it by hand. `ASK_AGAIN` comes on top where the provider can be asked and nobody is going to.
-OFFERED: dict[str, tuple[Verdict, ...]] = {
-    OperationStatus.UNCERTAIN: (Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN, Verdict.CANNOT_TELL),
-    OperationStatus.FAILED: (Verdict.HAPPENED, Verdict.RETRY, Verdict.GIVE_UP),
-}
 
 
 class UnknownOperation(UsageError):
@@ -72,35 +51,6 @@ class NobodyResolves(UsageError):
 
     def __init__(self) -> None:
         super().__init__("What became of an operation is said by a user of this project: pass by=user.")
-
-
-class Code(StrEnum):
-    """What became of a verdict."""
-
-    ACCEPTED = "accepted"
-    NEEDS_SECOND = "needs_second"
-    KEPT = "kept"
-    NOT_PERMITTED = "not_permitted"
-    NO_REASON = "no_reason"
-    MOVED = "moved"
-    NOT_OFFERED = "not_offered"
-    SAME_PERSON = "same_person"
-    NOBODY_TO_ASK = "nobody_to_ask"
-    ASKED_ANYWAY = "asked_anyway"
-
-
-SENTENCES: dict[Code, str] = {
-    Code.ACCEPTED: "Recorded; the workflow goes on from it.",
-    Code.NEEDS_SECOND: "Recorded; a second person must say the same before it counts.",
-    Code.KEPT: "Recorded; the operation stays in doubt, and the accountable user was told.",
-    Code.NOT_PERMITTED: "You may not say what became of an operation: that needs the permission outlast_flows.resolve_operation.",
-    Code.NO_REASON: "Say how you know: the evidence is part of the record.",
-    Code.MOVED: "The operation has moved since you looked at it; look again.",
-    Code.NOT_OFFERED: "That cannot be said of an operation in this status.",
-    Code.SAME_PERSON: "The second verdict must come from another person.",
-    Code.NOBODY_TO_ASK: "Nobody can be asked about it: its flow, as this process knows it, declares no reconcile function. Say what became of it.",
-    Code.ASKED_ANYWAY: "It is asked about anyway; its page says when.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,26 +76,6 @@ class _Given:
     reason: str
     external_id: str
     evidence: str | None
-
-
-def seen_of(operation: Operation | Row) -> str:
-    """The state of an operation, as a form carries it: a verdict is about this state and no other."""
-    return f"{operation.status}:{operation.looks}"
-
-
-def offered(operation: Operation | Row) -> tuple[Verdict, ...]:
-    """What a person may say of it now. Of one in doubt also while probes go on: the first answer counts."""
-    found = OFFERED.get(operation.status, ())
-    if operation.status == OperationStatus.FAILED and operation.kind == OperationKind.EFFECT:
-        return ()
-    if operation.status == OperationStatus.UNCERTAIN and _is_left(operation) and can_be_asked(operation):
-        return (*found, Verdict.ASK_AGAIN)
-    return found
-
-
-def _is_left(operation: Operation | Row) -> bool:
-    """Whether nobody is going to ask about one in doubt, or for the same again."""
-    return operation.due_at is None and not operation.again
 
 
 def resolve(
@@ -200,7 +130,7 @@ def _refusal(row: Row, given: _Given, seen: str | None) -> Code | None:
     if given.verdict in offered(row):
         return None
     if given.verdict is Verdict.ASK_AGAIN and row.status == OperationStatus.UNCERTAIN:
-        return Code.NOBODY_TO_ASK if _is_left(row) else Code.ASKED_ANYWAY
+        return Code.NOBODY_TO_ASK if is_left(row) else Code.ASKED_ANYWAY
     return Code.NOT_OFFERED
 
 
@@ -309,3 +239,18 @@ def _keep(row: Row, given: _Given, answer: str, using: str) -> None:
         by_label=given.label,
         using=using,
     )
+
+
+__all__ = [
+    "MAX_REASON",
+    "PERMISSION",
+    "SENTENCES",
+    "Code",
+    "NobodyResolves",
+    "Resolved",
+    "UnknownOperation",
+    "Verdict",
+    "offered",
+    "resolve",
+    "seen_of",
+]

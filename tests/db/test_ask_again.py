@@ -86,7 +86,12 @@ def test_the_mended_probe_is_asked_again_and_the_workflow_goes_on(worker: LocalW
     assert faults() == []
     probe_says.append(Happened({"receipt": 9}, external_id="r-9"))
     worker.run()
-    assert (now(operation).status, now(operation).external_id, status(run)[0], called("pay")) == ("succeeded", "r-9", "waiting", 1)
+    assert (now(operation).status, now(operation).external_id, status(run)[0], called("pay")) == (
+        "succeeded",
+        "r-9",
+        "waiting",
+        1,
+    )
     assert row(run).node == "wait"
     kept = [(one.source, one.answer, one.counted) for one in Resolution.objects.filter(operation=operation).order_by("pk")]
     assert kept == [("probe", "unknown", False)] * 2 + [("person", "retry", False), ("probe", "happened", True)]

@@ -448,9 +448,7 @@ def test_a_release_that_failed_and_was_made_by_hand_releases_its_commitment(work
         assert (status(run)[0], row(run).owed) == ("complete", 0)
 
 
-def test_only_a_retry_that_counts_wakes_the_cleanup(
-    worker: LocalWorker, ann: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_retry_that_counts_wakes_the_cleanup(worker: LocalWorker, ann: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.services import resolve as service
 
     woken: list[str] = []
