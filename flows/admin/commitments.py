@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
 from flows.admin.read_only import as_uuid
-from flows.admin.records import RecordAdmin
+from flows.admin.records import RunRecordAdmin, shortened
 from flows.core import payload, visible
 from flows.core.protocol import CommitmentStatus
 from flows.models import Commitment
@@ -77,11 +77,11 @@ class KindFilter(admin.SimpleListFilter):
 
 
 @admin.register(Commitment)
-class CommitmentAdmin(RecordAdmin):
+class CommitmentAdmin(RunRecordAdmin):
     """What is owed, until when, and how it ends."""
 
-    list_display = ("title", "chip", "shown_kind", "of_workflow", "node", "deadline_at", "opened_at")
-    list_display_links = ("title",)
+    list_display = ("named", "of_workflow", "stands", "deadline_at")
+    list_display_links = ("named",)
     list_filter = (StatusFilter, KindFilter)
     fields = (
         *("title", "shown_reference", "chip", "shown_kind", "of_workflow", "of_operation", "node", "visit", "shown_terms"),
@@ -97,6 +97,19 @@ class CommitmentAdmin(RecordAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("terms")
+
+    @admin.display(description=_("commitment"))
+    def named(self, obj: Commitment) -> SafeString:
+        """Its name; its kind where that is another word, and what it refers to."""
+        kind = rendering.inline(obj.kind) if obj.kind != obj.name else ""
+        reference = rendering.inline(shortened(obj.reference, 40)) if obj.reference else ""
+        return format_html('{}<div class="oa-quiet">{} {}</div>', rendering.inline(obj.name), kind, reference)
+
+    @admin.display(description=_("status"))
+    def stands(self, obj: Commitment) -> SafeString:
+        """And since when it is held, or when that ended."""
+        told, moment = (_("closed %(moment)s"), obj.closed_at) if obj.closed_at else (_("held since %(moment)s"), obj.opened_at)
+        return rendering.dated(self.chip(obj), told, moment)
 
     @admin.display(description=_("commitment"))
     def title(self, obj: Commitment) -> SafeString:

@@ -45,10 +45,15 @@ def name_of(operation: Operation) -> str:
     return f"{operation.workflow.flow_name}.{operation.node}{named}"
 
 
-def said(operation: Any) -> SafeString | str:
+def effect_of(operation: Operation) -> SafeString:
+    """NODE, and the effect's own name, for a list that names the flow beside it."""
+    return rendering.inline(operation.node + (f" ({operation.name})" if operation.name else ""))
+
+
+def said(operation: Any) -> SafeString:
     """The last answer of a probe in one line."""
     if not operation.said_last:
-        return "–"
+        return rendering.inline("–")
     last = operation.said_last[0]
     return format_html(
         "{}{}", _words(last, operation.kind), format_html(": {}", rendering.inline(last.reason)) if last.reason else ""

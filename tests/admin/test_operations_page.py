@@ -110,8 +110,9 @@ def test_the_list_shows_who_needs_a_person_the_longest_in_doubt_first(world: Wor
     for text in (
         "uncertain: needs a person",
         "failed: needs a person",
-        "t-doubt-plain.pay",
+        "t-doubt-plain r-1",
         str(first.workflow_id),
+        "NOT_RECONCILABLE",
         "compensation",
     ):
         assert text in shown, text
