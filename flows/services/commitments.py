@@ -40,6 +40,9 @@ def active(
     """The live commitments, oldest first: what is (or may be) owed to somebody outside now. For monitoring, admission, allocation and
     other agents. One whose call has certainly not been made is not among them.
 
+    For code of this project: it asks for no user and checks no permission. Whoever shows the answer to a person checks
+    `outlast_flows.view_commitment` first, as the admin's pages do.
+
     Args:
         kind, name: only these. workflow: only those of this run.
     """
