@@ -43,6 +43,9 @@ CATALOGUE: dict[str, str] = {
     "E035": "a node that fulfils a commitment which no node begins",
     "E036": "a commitment whose deadline leads to a node",
     "E037": "an optional Decision",
+    "E038": "effect= and effects= on one node",
+    "W001": "probes of an effect about which nobody can be asked",
+    "W002": "an effect of which only a person can say what became of it",
     "E099": "a declaration that cannot be checked",
 }
 
@@ -54,7 +57,7 @@ class Problem:
     """One mistake in a flow.
 
     Attributes:
-        id: `outlast_flows.E…`, a key of `CATALOGUE` with its prefix. severity: "error" or "warning".
+        id: `outlast_flows.E…` or `W…`, a key of `CATALOGUE` with its prefix. severity: "error" or "warning".
         where: the dotted path of the flow class. message: what is wrong. hint: the way out, never empty.
         node: the node that it is about, if it is about one.
     """
