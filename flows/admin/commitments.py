@@ -107,9 +107,11 @@ class CommitmentAdmin(RunRecordAdmin):
 
     @admin.display(description=_("status"))
     def stands(self, obj: Commitment) -> SafeString:
-        """And since when it is held, or when that ended."""
-        told, moment = (_("closed %(moment)s"), obj.closed_at) if obj.closed_at else (_("held since %(moment)s"), obj.opened_at)
-        return rendering.dated(self.chip(obj), told, moment)
+        """And since when it is held, or when that ended; while it is held, what could not be said of it."""
+        if obj.closed_at:
+            return rendering.dated(self.chip(obj), _("closed %(moment)s"), obj.closed_at)
+        held = rendering.dated(self.chip(obj), _("held since %(moment)s"), obj.opened_at)
+        return rendering.lines([held, rendering.inline(shortened(obj.reason))]) if obj.reason else held
 
     @admin.display(description=_("commitment"))
     def title(self, obj: Commitment) -> SafeString:

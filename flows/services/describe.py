@@ -244,7 +244,7 @@ def _is_asked_about(row: Workflow, using: str) -> bool:
 def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     """What it owes, or owed, to somebody outside."""
     rows = Commitment.objects.using(using).filter(workflow_id=workflow_id).order_by("pk")
-    fields = ("name", "kind", "reference", "status", "deadline_at")
+    fields = ("name", "kind", "reference", "status", "deadline_at", "reason")
     return [{field: getattr(row, field) for field in fields} for row in rows]
 
 

@@ -84,3 +84,13 @@ def test_what_is_kept_until_something_is_undone_is_said_on_both_pages(world: Wor
     commitments.fulfil(held, by=None, reason="used")
     assert "Holds back" not in client.get(operation).content.decode()
     assert operation not in client.get(commitment).content.decode()
+
+
+def test_a_live_commitment_says_what_could_not_be_read_of_it(world: World) -> None:
+    stuck(world)
+    Commitment.objects.update(reason="REFERENCE_FAILED:KeyError")
+    target = reverse("admin:outlast_flows_commitment_changelist")
+    client = client_of("vera")
+    assert "REFERENCE_FAILED:KeyError" in client.get(target).content.decode()
+    commitments.fulfil(Commitment.objects.get(), by=None, reason="used")
+    assert "closed" in client.get(target, {"status": "all"}).content.decode()
