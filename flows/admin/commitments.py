@@ -15,11 +15,12 @@ from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
 from flows.admin.read_only import as_uuid
-from flows.admin.records import RecordAdmin
+from flows.admin.records import RunRecordAdmin, shortened
 from flows.core import payload, visible
 from flows.core.protocol import CommitmentStatus
 from flows.models import Commitment
 from flows.models.commitment import LIVE
+from flows.services import undoing
 
 MAX_KINDS = 30
 
@@ -76,26 +77,41 @@ class KindFilter(admin.SimpleListFilter):
 
 
 @admin.register(Commitment)
-class CommitmentAdmin(RecordAdmin):
+class CommitmentAdmin(RunRecordAdmin):
     """What is owed, until when, and how it ends."""
 
-    list_display = ("title", "chip", "shown_kind", "of_workflow", "node", "deadline_at", "opened_at")
-    list_display_links = ("title",)
+    list_display = ("named", "of_workflow", "stands", "deadline_at")
+    list_display_links = ("named",)
     list_filter = (StatusFilter, KindFilter)
     fields = (
         *("title", "shown_reference", "chip", "shown_kind", "of_workflow", "of_operation", "node", "visit", "shown_terms"),
-        *("releasable", "may_defer", "deadline_at", "breached_at", "shown_holder", "shown_reason"),
+        *("releasable", "kept_until", "may_defer", "deadline_at", "breached_at", "shown_holder", "shown_reason"),
         *("opened_at", "closed_at", "shown_closed_by"),
     )
     readonly_fields = (
         *("title", "shown_reference", "chip", "shown_kind", "of_workflow", "of_operation", "shown_terms"),
-        *("shown_holder", "shown_reason", "shown_closed_by"),
+        *("kept_until", "shown_holder", "shown_reason", "shown_closed_by"),
     )
     search_fields = ("workflow_id",)
     search_help_text = _("The whole id of a workflow")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("terms")
+
+    @admin.display(description=_("commitment"))
+    def named(self, obj: Commitment) -> SafeString:
+        """Its name; its kind where that is another word, and what it refers to."""
+        kind = rendering.inline(obj.kind) if obj.kind != obj.name else ""
+        reference = rendering.inline(shortened(obj.reference, 40)) if obj.reference else ""
+        return format_html('{}<div class="oa-quiet">{} {}</div>', rendering.inline(obj.name), kind, reference)
+
+    @admin.display(description=_("status"))
+    def stands(self, obj: Commitment) -> SafeString:
+        """And since when it is held, or when that ended; while it is held, what could not be said of it."""
+        if obj.closed_at:
+            return rendering.dated(self.chip(obj), _("closed %(moment)s"), obj.closed_at)
+        held = rendering.dated(self.chip(obj), _("held since %(moment)s"), obj.opened_at)
+        return rendering.lines([held, rendering.inline(shortened(obj.reason))]) if obj.reason else held
 
     @admin.display(description=_("commitment"))
     def title(self, obj: Commitment) -> SafeString:
@@ -124,6 +140,19 @@ class CommitmentAdmin(RecordAdmin):
     @admin.display(description=_("closed by"))
     def shown_closed_by(self, obj: Commitment) -> SafeString:
         return rendering.inline(obj.closed_by or "–")
+
+    @admin.display(description=_("release held back until"))
+    def kept_until(self, obj: Commitment) -> SafeString | str:
+        """What must be settled first: undoing that may need it."""
+        found = [one for one in undoing.held_back(obj.workflow_id, self.alias) if one.commitment == obj.pk]
+        links = [
+            format_html(
+                '<a href="{}">{}</a>', self.url("outlast_flows_operation_change", quote(operation)), rendering.inline(operation)
+            )
+            for one in found
+            for operation in one.until
+        ]
+        return rendering.lines(links) if links else "–"
 
     @admin.display(description=_("begun by"))
     def of_operation(self, obj: Commitment) -> SafeString | str:

@@ -15,7 +15,8 @@ from flows.admin.verdicts import LABELS, Took
 from flows.core import payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.models import Operation, Resolution
-from flows.services.resolve import Verdict, offered
+from flows.services import undoing
+from flows.services.verdicts import Verdict, offered
 
 MAX_ROWS = 300
 #: Answers that can end a doubt; the others are about what to do next.
@@ -44,12 +45,19 @@ def name_of(operation: Operation) -> str:
     return f"{operation.workflow.flow_name}.{operation.node}{named}"
 
 
-def said(resolutions: Sequence[Resolution]) -> SafeString | str:
+def effect_of(operation: Operation) -> SafeString:
+    """NODE, and the effect's own name, for a list that names the flow beside it."""
+    return rendering.inline(operation.node + (f" ({operation.name})" if operation.name else ""))
+
+
+def said(operation: Any) -> SafeString:
     """The last answer of a probe in one line."""
-    if not resolutions:
-        return "–"
-    last = resolutions[0]
-    return format_html("{}{}", _words(last), format_html(": {}", rendering.inline(last.reason)) if last.reason else "")
+    if not operation.said_last:
+        return rendering.inline("–")
+    last = operation.said_last[0]
+    return format_html(
+        "{}{}", _words(last, operation.kind), format_html(": {}", rendering.inline(last.reason)) if last.reason else ""
+    )
 
 
 def context(operation: Operation, using: str, url: Url) -> dict[str, Any]:
@@ -73,8 +81,9 @@ def context(operation: Operation, using: str, url: Url) -> dict[str, Any]:
         "evidence_data": _value(operation.evidence),
         "mitigates": [line(one, url) for one in others.filter(pk=operation.of_id)] if operation.of_id else [],
         "mitigations": [line(one, url) for one in others.filter(of_id=operation.pk).order_by("pk")[:MAX_ROWS]],
+        "holds_back": [_held(one, url) for one in undoing.held_back(operation.workflow_id, using) if operation.pk in one.until],
         "commitment_url": url("outlast_flows_commitment_change", operation.commitment_id) if operation.commitment_id else "",
-        "resolutions": [_resolution(row) for row in rows],
+        "resolutions": [_resolution(row, operation.kind) for row in rows],
         "resolutions_more": len(rows) == MAX_ROWS,
         **_second_person(operation, rows),
     }
@@ -92,6 +101,11 @@ def line(operation: Operation, url: Url) -> dict[str, Any]:
     }
 
 
+def _held(held: undoing.Held, url: Url) -> dict[str, Any]:
+    """A commitment that is kept because of an operation."""
+    return {"name": rendering.inline(held.name), "url": url("outlast_flows_commitment_change", held.commitment)}
+
+
 def item(operation: Any, seen: str, url: Url) -> dict[str, Any]:
     """One operation of the preview before a verdict for several."""
     return {
@@ -99,7 +113,7 @@ def item(operation: Any, seen: str, url: Url) -> dict[str, Any]:
         "seen": seen,
         "what": rendering.inline(name_of(operation)),
         "workflow_url": url("outlast_flows_workflow_change", operation.workflow_id),
-        "said": said(operation.said_last),
+        "said": said(operation),
         "offered": [LABELS[verdict] for verdict in offered(operation)],
     }
 
@@ -121,15 +135,15 @@ def _second_person(operation: Operation, rows: Sequence[Resolution]) -> dict[str
     if not operation.two_people or operation.status != OperationStatus.UNCERTAIN or since is None:
         return {"two_needed": False, "first_said": []}
     first = [row for row in rows if row.source == "person" and row.answer in SETTLING and row.at >= since]
-    return {"two_needed": True, "first_said": [_resolution(row) for row in first]}
+    return {"two_needed": True, "first_said": [_resolution(row, operation.kind) for row in first]}
 
 
-def _resolution(row: Resolution) -> dict[str, Any]:
+def _resolution(row: Resolution, kind: str) -> dict[str, Any]:
     sources = {"attempt": _("its own attempt, late"), "probe": _("a probe"), "person": _("a person")}
     return {
         "row": row,
         "source": sources.get(row.source, row.source),
-        "answer": _words(row),
+        "answer": _words(row, kind),
         "about_doubt": row.answer not in (Verdict.RETRY, Verdict.GIVE_UP),
         "by": rendering.inline(row.by_label) if row.by_label else "",
         "reason": rendering.block(row.reason) if row.reason else "",
@@ -138,12 +152,13 @@ def _resolution(row: Resolution) -> dict[str, Any]:
     }
 
 
-def _words(row: Resolution) -> str:
+def _words(row: Resolution, kind: str) -> str:
+    """Of an effect only the question can be wanted once more; the call is its activity's."""
     answers = {
         "happened": _("it happened"),
         "did_not_happen": _("it did not happen"),
         "unknown": _("cannot tell"),
-        "retry": _("try again"),
+        "retry": _("ask again") if kind == OperationKind.EFFECT else _("try again"),
         "give_up": _("give up"),
     }
     return answers.get(row.answer, row.answer)

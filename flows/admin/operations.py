@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, Prefetch, Q, QuerySet
+from django.db.models import Model, Prefetch, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path
@@ -21,19 +21,14 @@ from django.utils.translation import gettext_lazy as _
 from flows.admin import operation_page as page
 from flows.admin import rendering, verdicts
 from flows.admin.read_only import Shown, as_uuid
-from flows.admin.records import RecordAdmin
+from flows.admin.records import RunRecordAdmin
 from flows.core import payload, visible
-from flows.core.effects import OperationKind, OperationStatus
+from flows.core.effects import OperationStatus
 from flows.core.errors import OutlastError
 from flows.models import Operation, Resolution
-from flows.services.resolve import PERMISSION, Verdict, offered, seen_of
+from flows.services.verdicts import NEEDS_PERSON, PERMISSION, Verdict, offered, seen_of
 
-#: Nobody but a person settles these. Each half is the condition of a partial index.
-NEEDS_PERSON = Q(status=OperationStatus.UNCERTAIN, again=False, due_at__isnull=True, worker_id__isnull=True) | Q(
-    status=OperationStatus.FAILED, kind__in=[OperationKind.COMPENSATION, OperationKind.RELEASE], due_at__isnull=True
-)
 RESULTS = "outlast_resolved"
-LARGE = ("request", "evidence", "workflow__input", "workflow__result", "workflow__checkpoint")
 
 
 class NeedFilter(admin.SimpleListFilter):
@@ -61,11 +56,11 @@ class NeedFilter(admin.SimpleListFilter):
 
 
 @admin.register(Operation)
-class OperationAdmin(RecordAdmin):
+class OperationAdmin(RunRecordAdmin):
     """Read here; what changes an operation is a verdict, which the service takes or refuses."""
 
     actions = ("resolve_selected",)  # type: ignore[assignment]
-    list_display = ("chip", "kind", "what", "of_workflow", "doubt_since", "tries", "probe_said")
+    list_display = ("what", "of_workflow", "stands", "why")
     list_display_links = ("what",)
     list_filter = (NeedFilter,)
     search_fields = ("id",)
@@ -85,7 +80,7 @@ class OperationAdmin(RecordAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         said = Resolution.objects.using(self.alias).filter(source="probe").order_by("-pk")[:1]
-        rows = super().get_queryset(request).select_related("workflow").defer(*LARGE)
+        rows = super().get_queryset(request).defer("request", "evidence")
         return rows.prefetch_related(Prefetch("resolutions", said, to_attr="said_last"))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
@@ -95,17 +90,23 @@ class OperationAdmin(RecordAdmin):
         """The longest in doubt first; of all there are, those of the newest workflow."""
         return ("-pk",) if request.GET.get("queue") == "all" else ("doubt_since", "flown_at")
 
-    @admin.display(description=_("status"))
-    def chip(self, obj: Any) -> SafeString:
-        return page.chip(obj)
-
-    @admin.display(description=_("effect"))
+    @admin.display(description=_("operation"))
     def what(self, obj: Operation) -> SafeString:
-        return format_html('<span class="oa-title">{}</span>', rendering.inline(page.name_of(obj)))
+        return format_html('{}<div class="oa-quiet">{}</div>', page.effect_of(obj), obj.kind)
 
-    @admin.display(description=_("what the probe said last"))
-    def probe_said(self, obj: Any) -> SafeString | str:
-        return page.said(obj.said_last)
+    @admin.display(description=_("status"))
+    def stands(self, obj: Operation) -> SafeString:
+        """And since when one is in doubt; of all others, when they were called last."""
+        if obj.status == OperationStatus.UNCERTAIN:
+            return rendering.dated(page.chip(obj), _("since %(moment)s"), obj.doubt_since)
+        return rendering.dated(page.chip(obj), _("called %(moment)s"), obj.flown_at)
+
+    @admin.display(description=_("why"))
+    def why(self, obj: Any) -> SafeString | str:
+        """The code, and what a probe said last."""
+        code = [rendering.inline(obj.error_code)] if obj.error_code else []
+        told = rendering.lines([*code, *([page.said(obj)] if obj.said_last else [])])
+        return format_html('<div class="oa-why">{}</div>', told) if told else "–"
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> tuple[QuerySet[Any], bool]:
         term = search_term.strip()

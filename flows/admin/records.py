@@ -16,6 +16,9 @@ from flows.admin.read_only import ReadOnlyAdmin, as_uuid
 from flows.core.protocol import WAIT_KINDS, WaitStatus
 from flows.models import Event, EventStatus, Intent, Notice, Timer, TimerStatus, Wait, Worker, WorkerStatus
 
+#: Columns of a workflow that no list shows.
+LARGE = ("input", "result", "checkpoint")
+
 
 class FixedFilter(admin.SimpleListFilter):
     """By one column with a closed list of words: no query looks for the ones in use."""
@@ -62,6 +65,23 @@ class RecordAdmin(ReadOnlyAdmin):
     @admin.display(description=_("status"))
     def chip(self, obj: Any) -> SafeString:
         return rendering.chip(obj.status)
+
+
+class RunRecordAdmin(RecordAdmin):
+    """A record of a workflow, which is named as people know it: by flow and key."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related("workflow").defer(*(f"workflow__{name}" for name in LARGE))
+
+    @admin.display(description=_("workflow"))
+    def of_workflow(self, obj: Any) -> SafeString:
+        url, name = self.url("outlast_flows_workflow_change", obj.workflow_id), rendering.inline(shortened(str(obj.workflow)))
+        return format_html('<a class="oa-run" href="{}">{}</a>', url, name) if url else name
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """A name in a list; a key may be long."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 @admin.register(Intent)
@@ -138,7 +158,7 @@ class EventAdmin(RecordAdmin):
 
 
 @admin.register(Wait)
-class WaitAdmin(RecordAdmin):
+class WaitAdmin(RunRecordAdmin):
     """Why workflows are not computing."""
 
     list_display = ("shown_reason", "kind", "chip", "of_workflow", "node", "deadline_at", "opened_at")
@@ -160,7 +180,7 @@ class WaitAdmin(RecordAdmin):
 
 
 @admin.register(Timer)
-class TimerAdmin(RecordAdmin):
+class TimerAdmin(RunRecordAdmin):
     """The moments that must be looked at."""
 
     list_display = ("kind", "due_at", "chip", "of_workflow", "fired_at")
@@ -187,10 +207,10 @@ class WorkerAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Notice)
-class NoticeAdmin(RecordAdmin):
+class NoticeAdmin(RunRecordAdmin):
     """Messages owed to accountable users."""
 
     list_display = ("code", "outcome", "of_workflow", "user", "created_at", "tries", "sent_at", "gave_up_at")
     fields = list_display
     readonly_fields = ("of_workflow",)
-    list_select_related = ("user",)
+    list_select_related = ("user", "workflow")

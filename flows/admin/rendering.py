@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
+from django.utils import formats, timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
@@ -48,3 +50,11 @@ def chip(word: str, label: object = "") -> SafeString:
 def lines(items: list[SafeString]) -> SafeString:
     """Several things below one another."""
     return format_html_join("", "<div>{}</div>", ((item,) for item in items))
+
+
+def dated(what: SafeString, told: Any, moment: datetime | None) -> SafeString:
+    """A status, and below it when something was, in words that say `%(moment)s`."""
+    if moment is None:
+        return what
+    told = told % {"moment": formats.localize(timezone.localtime(moment))}
+    return format_html('{}<div class="oa-quiet">{}</div>', what, told)

@@ -24,15 +24,18 @@ LABELS: dict[Verdict, Any] = {
     Verdict.HAPPENED: _("It happened"),
     Verdict.DID_NOT_HAPPEN: _("It did not happen"),
     Verdict.CANNOT_TELL: _("Cannot tell: escalate"),
+    Verdict.ASK_AGAIN: _("Ask the provider again"),
     Verdict.RETRY: _("Try again"),
     Verdict.GIVE_UP: _("Give up: it stays as it is"),
 }
 LEADS: dict[Verdict, Any] = {
     Verdict.HAPPENED: _(
-        "It is not called again. For an effect, the evidence becomes the step's result; without evidence that is null."
+        "It is not called again. For an effect, the evidence becomes the step's result; without evidence that is null. "
+        "For a compensation or a release, also by hand: what it was for counts as undone, or as released."
     ),
     Verdict.DID_NOT_HAPPEN: _("The same operation is tried again with the same id, unless the workflow is on its way to an end."),
     Verdict.CANNOT_TELL: _("It stays in doubt, and the accountable user is told."),
+    Verdict.ASK_AGAIN: _("The probe is asked again, with all its tries, on the cleanup queue; its answer settles the operation."),
     Verdict.RETRY: _("The call is made again, with all its tries."),
     Verdict.GIVE_UP: _("Nobody tries again. The workflow goes on to its end, whose log names what was not undone."),
 }

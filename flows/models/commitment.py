@@ -16,7 +16,8 @@ class Commitment(models.Model):
     """What a workflow owes to somebody outside, active while it sleeps. `operation` is the effect that began it.
 
     `releasable`: its node declares how it is released. `may_defer`: the workflow may complete with it;
-    it is then `deferred`, and whoever it was handed to services it.
+    it is then `deferred`, and whoever it was handed to services it. `reason`: why it ended; until then, and where nobody gave one, the code of a
+    reference or of terms that could not be read from the result.
     """
 
     workflow = models.ForeignKey(

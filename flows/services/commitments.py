@@ -40,6 +40,9 @@ def active(
     """The live commitments, oldest first: what is (or may be) owed to somebody outside now. For monitoring, admission, allocation and
     other agents. One whose call has certainly not been made is not among them.
 
+    For code of this project: it asks for no user and checks no permission. Whoever shows the answer to a person checks
+    `outlast_flows.view_commitment` first, as the admin's pages do.
+
     Args:
         kind, name: only these. workflow: only those of this run.
     """
@@ -107,23 +110,44 @@ def planned(node: Activity) -> list[Planned]:
 def begin(operation: str, workflow: UUID, node: Activity, result: Any, using: str) -> None:
     """The call of a node has happened with this result: what it begins is owed from now on. The workflow must be locked."""
     for one in node.commitments:
-        reference, terms = _described(one, result)
-        deadline = one.deadline.after if one.deadline else None
-        store.begin(operation, workflow, one.name, reference=reference, terms=terms, deadline=deadline, using=using)
-
-
-def _described(one: Commits, result: Any) -> tuple[str, str | None]:
-    """Its reference and terms. A function of the author that raises must not make the commitment invisible: then they stay empty."""
-    try:
-        reference = str(one.reference(result))[:500] if one.reference else ""
-        payload.check_text(reference, f"the reference of {one.name}")
-        value = one.terms(result) if one.terms else None
-        return reference, None if value is None else payload.encode(value, f"the terms of {one.name}", conf.MAX_RESULT_BYTES)
-    except Exception:
-        logger.exception(
-            "the reference or the terms of the commitment %s cannot be read from the result; they stay empty", one.name
+        said, why = _described(one, result)
+        store.begin(
+            operation,
+            workflow,
+            one.name,
+            reference=str(said.get("reference", "")),
+            terms=said.get("terms"),
+            deadline=one.deadline.after if one.deadline else None,
+            reason=why,
+            using=using,
         )
-        return "", None
+
+
+def _described(one: Commits, result: Any) -> tuple[dict[str, Any], str]:
+    """Its reference and terms, and the codes of those that cannot be read from the result.
+
+    A function of the author that raises must not make the commitment invisible: what it should say stays empty, and the row says why.
+    """
+    said: dict[str, Any] = {}
+    failed: list[str] = []
+    for what, read in (("reference", _reference), ("terms", _terms)):
+        try:
+            said[what] = read(one, result)
+        except Exception as error:
+            logger.exception("the %s of the commitment %s cannot be read from the result; it stays empty", what, one.name)
+            failed.append(f"{what.upper()}_FAILED:{type(error).__name__}")
+    return said, " ".join(failed)
+
+
+def _reference(one: Commits, result: Any) -> str:
+    text = str(one.reference(result))[:500] if one.reference else ""
+    payload.check_text(text, f"the reference of {one.name}")
+    return text
+
+
+def _terms(one: Commits, result: Any) -> str | None:
+    value = one.terms(result) if one.terms else None
+    return None if value is None else payload.encode(value, f"the terms of {one.name}", conf.MAX_RESULT_BYTES)
 
 
 def declared(row: Commitment) -> Commits | None:

@@ -18,7 +18,7 @@ from flows.core.effects import OperationKind, OperationStatus
 from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Status, WaitStatus
 from flows.models import Activity, Attempt, Commitment, Operation, Transition, Wait, Worker, Workflow
 from flows.models.worker import WorkerStatus
-from flows.services import identify
+from flows.services import identify, undoing
 from flows.services.identify import get
 
 VERIFY_BATCH = 500
@@ -195,7 +195,7 @@ def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
         asked = _asked_of_people(row, using)
         if asked:
             return asked
-        if row.target or row.status == Status.RECONCILING:
+        if row.target or row.status == Status.RECONCILING or _is_asked_about(row, using):
             return _served(using)
     if row.status == Status.PAUSED:
         return "a person resumes it (flows.resume) or cancels it"
@@ -215,10 +215,11 @@ def _asked_of_people(row: Workflow, using: str) -> str:
     mine = Operation.objects.using(using).filter(workflow_id=row.pk, due_at__isnull=True, worker_id__isnull=True)
     doubts = list(mine.filter(status=OperationStatus.UNCERTAIN, again=False).values_list("pk", flat=True))
     if doubts:
-        return f"a person says whether {', '.join(doubts)} happened (flows resolve)"
+        return f"a person says whether {', '.join(doubts)} happened (flows resolve){_held_back(row, using)}"
     failed = mine.filter(status=OperationStatus.FAILED).exclude(kind=OperationKind.EFFECT)
     if names := list(failed.values_list("pk", flat=True)):
-        return f"a person lets {', '.join(names)} be tried again, or gives it up (flows resolve)"
+        ways = "be tried again, says that it was done by hand, or gives it up"
+        return f"a person lets {', '.join(names)} {ways} (flows resolve){_held_back(row, using)}"
     held = Commitment.objects.using(using).filter(
         workflow_id=row.pk, status__in=("active", "breached"), releasable=False, may_defer=False
     )
@@ -228,10 +229,22 @@ def _asked_of_people(row: Workflow, using: str) -> str:
     return ""
 
 
+def _held_back(row: Workflow, using: str) -> str:
+    """What is not released before that; it may be needed."""
+    names = [one.name for one in undoing.held_back(row.pk, using)]
+    return f"; until then it keeps {', '.join(names)}" if names else ""
+
+
+def _is_asked_about(row: Workflow, using: str) -> bool:
+    """Whether a probe is going to ask about an effect of a workflow that stands still because of it."""
+    doubts = Operation.objects.using(using).filter(workflow_id=row.pk, status=OperationStatus.UNCERTAIN, due_at__isnull=False)
+    return row.status in (Status.WAITING, Status.PAUSED) and doubts.exists()
+
+
 def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     """What it owes, or owed, to somebody outside."""
     rows = Commitment.objects.using(using).filter(workflow_id=workflow_id).order_by("pk")
-    fields = ("name", "kind", "reference", "status", "deadline_at")
+    fields = ("name", "kind", "reference", "status", "deadline_at", "reason")
     return [{field: getattr(row, field) for field in fields} for row in rows]
 
 

@@ -1,4 +1,7 @@
-"""Notices to accountable users: a workflow ended badly or needs a person. The safe code only; sent at least once, given up after days."""
+"""Notices to accountable users: a workflow ended badly or needs a person. Names, ids and safe codes only.
+
+Sent at least once, given up after days.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from django.utils.translation import gettext as _
 from flows.conf import conf
 from flows.models import Notice
 from flows.services.clock import now
+from flows.services.way_out import admin_path, way_out
 from flows.store.sql import committing
 
 logger = logging.getLogger("outlast.notices")
@@ -37,7 +41,7 @@ def send_owed(using: str, limit: int = 50) -> int:
     for notice_id in _claim(using, limit):
         notice = Notice.objects.using(using).select_related("workflow", "user").get(pk=notice_id)
         try:
-            _send(notice)
+            _send(notice, using)
         except Exception as error:  # noqa: BLE001 - a mail server may raise anything; the notice stays owed
             logger.warning("notice %s not sent: %s", notice_id, type(error).__name__)
             if notice.tries >= MAX_TRIES:
@@ -65,22 +69,21 @@ def _is_due(using: str) -> Q:
     return reduce(or_, (Q(tries=done, created_at__lte=moment - timedelta(seconds=4**done - 1)) for done in range(MAX_TRIES)))
 
 
-def _send(notice: Notice) -> None:
+def _send(notice: Notice, using: str) -> None:
     address = getattr(notice.user, "email", "") if notice.user else ""
     if not address:
         return
     workflow = notice.workflow
-    link = f"{conf.ADMIN_URL.rstrip('/')}/outlast_flows/workflow/{workflow.pk}/change/" if conf.ADMIN_URL else ""
     subject = _("%(flow)s %(key)s: %(outcome)s") % {
         "flow": workflow.flow_name,
         "key": workflow.key or workflow.pk,
         "outcome": notice.outcome,
     }
-    body = _("Workflow %(id)s is at %(node)s with outcome %(outcome)s and code %(code)s.\n%(link)s") % {
-        "id": workflow.pk,
-        "node": workflow.node,
-        "outcome": notice.outcome,
-        "code": notice.code or "–",
-        "link": link,
-    }
+    told = {"id": workflow.pk, "node": workflow.node, "outcome": notice.outcome, "code": notice.code or "–"}
+    parts = [
+        _("Workflow %(id)s is at %(node)s with outcome %(outcome)s and code %(code)s.") % told,
+        _("In the admin: %(path)s") % {"path": admin_path("workflow", workflow.pk)},
+        _("In a terminal: %(command)s") % {"command": f"python manage.py flows show {workflow.pk}"},
+    ]
+    body = "\n\n".join(part for part in ("\n".join(parts), way_out(notice, using)) if part)
     send_mail(" ".join(subject.split()), body, conf.NOTICE_FROM, [address])

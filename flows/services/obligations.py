@@ -4,7 +4,7 @@
     reconciling        → runnable                      its next attempt takes what is recorded
     on its way to an end (`target`):
         compensate     cancelled, superseded, failed: completed effects that can be, the newest first, one after another
-        release        commitments that have a release, all at once
+        release        commitments that have a release, each when no compensation may need it any more (flows/services/undoing.py says why)
         close          → target                        nothing is owed
 The workflow must be locked. Everything here is idempotent: whoever settled the last thing makes the next step true, in the same transaction.
 """
@@ -26,14 +26,13 @@ from flows.core.nodes.activity import RETRIES_EXHAUSTED
 from flows.core.protocol import Outcome, Status
 from flows.core.retry import delay_before
 from flows.dispatch import after_commit, hints_for, look_soon, service_after_commit
+from flows.services import undoing
 from flows.services.operation import declared
 from flows.store import commitments, operations
 from flows.store import obligations as store
 from flows.store.operations import Row
 from flows.store.sql import dumps
 
-#: Ends on the way to which effects are compensated.
-COMPENSATES = frozenset({Status.CANCELLED, Status.SUPERSEDED, Status.FAILED})
 OUTCOMES = {
     Status.COMPLETE: Outcome.COMPLETE,
     Status.CANCELLED: Outcome.CANCELLED,
@@ -46,10 +45,6 @@ BAD_ENDS = (Status.FAILED, Status.CANCELLED, Status.SUPERSEDED)
 ESCALATED = "ESCALATED"
 #: The workflow holds something that has no release; a person says that it is fulfilled, transferred or deferred.
 COMMITMENT_OPEN = "COMMITMENT_OPEN"
-#: A mitigation of an operation is still to come, or under way, or nobody but a person can say what became of it.
-PENDING = frozenset(
-    {OperationStatus.PLANNED, OperationStatus.IN_FLIGHT, OperationStatus.UNCERTAIN, OperationStatus.FAILED},
-)
 
 
 def go_on(workflow: UUID, using: str, *, by_person: bool = False) -> None:
@@ -162,32 +157,19 @@ def resumed(workflow: UUID, using: str) -> None:
 
 def _towards(workflow: UUID, target: Status, using: str) -> None:
     known = operations.of_workflow(workflow, using)
-    if target in COMPENSATES:
-        if any(row.kind == OperationKind.COMPENSATION and row.status in PENDING for row in known):
-            return
-        following = _next_to_compensate(known)
-        if following is not None:
-            _plan_compensation(following, using)
-            return
-    _release(workflow, using)
+    left = undoing.left(known) if target in undoing.COMPENSATES else []
+    if left:
+        _release(workflow, max(row.activity_seq for row in left), using)
+        if not undoing.under_way(known):
+            _plan_compensation(left[-1], using)
+        return
+    commitments.void(workflow, using)
+    commitments.defer(workflow, using)
+    _release(workflow, None, using)
     if store.standing(workflow, using).owed == 0:
         _close(workflow, target, known, using)
     elif commitments.is_stuck(workflow, using):
         store.ask_person(workflow, COMMITMENT_OPEN, "", using, once=True)
-
-
-def _next_to_compensate(known: list[Row]) -> Row | None:
-    """The newest completed effect that can be compensated and for which nothing was planned yet."""
-    handled = {row.of_id for row in known if row.kind == OperationKind.COMPENSATION}
-    open_ones = [
-        row
-        for row in known
-        if row.kind == OperationKind.EFFECT
-        and row.compensable
-        and row.status == OperationStatus.SUCCEEDED
-        and row.id not in handled
-    ]
-    return open_ones[-1] if open_ones else None
 
 
 def _plan_compensation(row: Row, using: str) -> None:
@@ -205,11 +187,9 @@ def _plan_compensation(row: Row, using: str) -> None:
     service_after_commit(using)
 
 
-def _release(workflow: UUID, using: str) -> None:
-    """Have every live commitment that has a release released; those that may outlive the workflow are deferred."""
-    commitments.void(workflow, using)
-    commitments.defer(workflow, using)
-    releasing = commitments.begin_release(workflow, using)
+def _release(workflow: UUID, after: int | None, using: str) -> None:
+    """Have every live commitment that has a release released; with `after`, those that were begun after that activity."""
+    releasing = commitments.begin_release(workflow, after, using)
     for one in releasing:
         operations.plan(
             mitigation_id(one.operation_id, f"release/{one.name}"),
@@ -239,6 +219,6 @@ def _note(target: Status, known: list[Row]) -> str | None:
     effects = [row for row in known if row.kind == OperationKind.EFFECT]
     undone = [row.id for row in effects if row.status == OperationStatus.COMPENSATED]
     stands = [row.id for row in effects if row.status == OperationStatus.SUCCEEDED]
-    if target not in COMPENSATES or not effects:
+    if target not in undoing.COMPENSATES or not effects:
         return None
     return dumps({"undone": undone, "not_undone": stands})

@@ -9,7 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from flows import registry
+from flows import models, registry
 from flows.core import payload
 from flows.core.effects import Askable, OperationKind
 from flows.models import Commitment
@@ -115,7 +115,18 @@ def view(row: Row, using: str) -> Operation:
 
 def declared(row: Row) -> Askable | None:
     """What the flow declares about this operation; None where this process does not know the flow, or it declares nothing any more."""
-    node = registry.activity(row.flow_name, row.flow_version, row.node)
+    return _declared(row.flow_name, row.flow_version, row)
+
+
+def can_be_asked(row: Row | models.Operation) -> bool:
+    """Whether a `reconcile` function is declared that can be asked what became of it."""
+    flow = row if isinstance(row, Row) else row.workflow
+    asked = _declared(flow.flow_name, flow.flow_version, row)
+    return asked is not None and asked.reconcile is not None
+
+
+def _declared(flow_name: str, flow_version: int, row: Row | models.Operation) -> Askable | None:
+    node = registry.activity(flow_name, flow_version, row.node)
     if node is None:
         return None
     if row.kind == OperationKind.RELEASE:

@@ -13,7 +13,6 @@ import json
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -23,8 +22,9 @@ from flows.core import payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.core.errors import UsageError
 from flows.dispatch import service_after_commit
-from flows.models import Operation, Resolution
+from flows.models import Resolution
 from flows.services import identify, obligations, settling
+from flows.services.verdicts import PERMISSION, SENTENCES, Code, Verdict, is_left, offered, seen_of
 from flows.store import commitments, locks, looks, resolutions
 from flows.store import operations as store
 from flows.store.operations import Row
@@ -32,25 +32,7 @@ from flows.store.sql import committing
 
 logger = logging.getLogger("outlast.resolve")
 
-PERMISSION = "outlast_flows.resolve_operation"
 MAX_REASON = 4000
-
-
-class Verdict(StrEnum):
-    """What a person may say of an operation."""
-
-    HAPPENED = "happened"
-    DID_NOT_HAPPEN = "did_not_happen"
-    CANNOT_TELL = "cannot_tell"
-    RETRY = "retry"
-    GIVE_UP = "give_up"
-
-
-#: What can be said of an operation in a status. The last two are about a compensation or a release whose call failed for certain.
-OFFERED: dict[str, tuple[Verdict, ...]] = {
-    OperationStatus.UNCERTAIN: (Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN, Verdict.CANNOT_TELL),
-    OperationStatus.FAILED: (Verdict.RETRY, Verdict.GIVE_UP),
-}
 
 
 class UnknownOperation(UsageError):
@@ -69,31 +51,6 @@ class NobodyResolves(UsageError):
 
     def __init__(self) -> None:
         super().__init__("What became of an operation is said by a user of this project: pass by=user.")
-
-
-class Code(StrEnum):
-    """What became of a verdict."""
-
-    ACCEPTED = "accepted"
-    NEEDS_SECOND = "needs_second"
-    KEPT = "kept"
-    NOT_PERMITTED = "not_permitted"
-    NO_REASON = "no_reason"
-    MOVED = "moved"
-    NOT_OFFERED = "not_offered"
-    SAME_PERSON = "same_person"
-
-
-SENTENCES: dict[Code, str] = {
-    Code.ACCEPTED: "Recorded; the workflow goes on from it.",
-    Code.NEEDS_SECOND: "Recorded; a second person must say the same before it counts.",
-    Code.KEPT: "Recorded; the operation stays in doubt, and the accountable user was told.",
-    Code.NOT_PERMITTED: "You may not say what became of an operation: that needs the permission outlast_flows.resolve_operation.",
-    Code.NO_REASON: "Say how you know: the evidence is part of the record.",
-    Code.MOVED: "The operation has moved since you looked at it; look again.",
-    Code.NOT_OFFERED: "That cannot be said of an operation in this status.",
-    Code.SAME_PERSON: "The second verdict must come from another person.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +76,6 @@ class _Given:
     reason: str
     external_id: str
     evidence: str | None
-
-
-def seen_of(operation: Operation | Row) -> str:
-    """The state of an operation, as a form carries it: a verdict is about this state and no other."""
-    return f"{operation.status}:{operation.looks}"
-
-
-def offered(operation: Operation | Row) -> tuple[Verdict, ...]:
-    """What a person may say of it now. Of one in doubt also while probes go on: the first answer counts."""
-    found = OFFERED.get(operation.status, ())
-    if operation.status == OperationStatus.FAILED and operation.kind == OperationKind.EFFECT:
-        return ()
-    return found
 
 
 def resolve(
@@ -183,9 +127,11 @@ def _refusal(row: Row, given: _Given, seen: str | None) -> Code | None:
         return Code.NO_REASON
     if seen is not None and seen != seen_of(row):
         return Code.MOVED
-    if given.verdict not in offered(row):
-        return Code.NOT_OFFERED
-    return None
+    if given.verdict in offered(row):
+        return None
+    if given.verdict is Verdict.ASK_AGAIN and row.status == OperationStatus.UNCERTAIN:
+        return Code.NOBODY_TO_ASK if is_left(row) else Code.ASKED_ANYWAY
+    return Code.NOT_OFFERED
 
 
 def _accept(row: Row, given: _Given, using: str) -> Code:
@@ -193,12 +139,16 @@ def _accept(row: Row, given: _Given, using: str) -> Code:
         _keep(row, given, "unknown", using)
         obligations.escalate(row.workflow_id, row.id, using)
         return Code.KEPT
+    if given.verdict is Verdict.ASK_AGAIN:
+        return _ask_again(row, given, using)
     if given.verdict in (Verdict.RETRY, Verdict.GIVE_UP):
         return _go_on_with(row, given, using)
     if (code := _second_person(row, given, using)) is not None:
         if code is Code.NEEDS_SECOND:
             _keep(row, given, given.verdict.value, using)
         return code
+    if row.status == OperationStatus.FAILED and not looks.by_hand(row.id, row.looks, using):
+        return Code.MOVED  # a worker has taken it just now
     happened = given.verdict is Verdict.HAPPENED
     counted = settling.settle(
         row.id,
@@ -216,11 +166,22 @@ def _accept(row: Row, given: _Given, using: str) -> Code:
     return Code.ACCEPTED if counted else Code.MOVED
 
 
+def _ask_again(row: Row, given: _Given, using: str) -> Code:
+    """The question anew, with all its tries. A workflow that waits for a person waits on, until there is an answer; a cleanup goes on."""
+    if not looks.ask_again(row.id, row.looks, using):
+        return Code.MOVED
+    service_after_commit(using)
+    _keep(row, given, Verdict.RETRY.value, using)  # in the words of a Resolution
+    obligations.resumed(row.workflow_id, using)
+    return Code.ACCEPTED
+
+
 def _go_on_with(row: Row, given: _Given, using: str) -> Code:
     """A compensation or a release whose call failed for certain: once more, or never. A worker may have taken it just now."""
     if given.verdict is Verdict.RETRY:
         moved = looks.again(row.id, using)
-        service_after_commit(using)
+        if moved:
+            service_after_commit(using)
     elif row.commitment_id is not None:  # who gives its release up is whose business it is from now on
         moved = bool(
             commitments.end(
@@ -278,3 +239,18 @@ def _keep(row: Row, given: _Given, answer: str, using: str) -> None:
         by_label=given.label,
         using=using,
     )
+
+
+__all__ = [
+    "MAX_REASON",
+    "PERMISSION",
+    "SENTENCES",
+    "Code",
+    "NobodyResolves",
+    "Resolved",
+    "UnknownOperation",
+    "Verdict",
+    "offered",
+    "resolve",
+    "seen_of",
+]

@@ -66,7 +66,8 @@ def plan(operation: str, workflow: UUID, seq: int, node: str, visit: int, what: 
 BEGIN = """
 WITH begun AS (
     UPDATE outlast_commitment c
-    SET status = 'active', reference = %(reference)s, terms = %(terms)s::jsonb, deadline_at = flows_now() + %(deadline)s::interval
+    SET status = 'active', reference = %(reference)s, terms = %(terms)s::jsonb, reason = %(reason)s,
+        deadline_at = flows_now() + %(deadline)s::interval
     WHERE c.operation_id = %(operation)s AND c.workflow_id = %(workflow)s::uuid AND c.name = %(name)s AND c.status = 'planned'
     RETURNING c.id, c.workflow_id, c.deadline_at
 ), timer AS (
@@ -79,9 +80,17 @@ SELECT id FROM begun
 
 
 def begin(
-    operation: str, workflow: UUID, name: str, *, reference: str, terms: str | None, deadline: timedelta | None, using: str
+    operation: str,
+    workflow: UUID,
+    name: str,
+    *,
+    reference: str,
+    terms: str | None,
+    deadline: timedelta | None,
+    reason: str = "",
+    using: str,
 ) -> bool:
-    """It is owed from now on."""
+    """It is owed from now on. `reason`: the code of what could not be said of it."""
     params = {
         "operation": operation,
         "workflow": workflow,
@@ -89,6 +98,7 @@ def begin(
         "reference": reference,
         "terms": terms,
         "deadline": deadline,
+        "reason": reason,
     }
     return bool(run("begin commitment", BEGIN, params, using))
 
@@ -107,13 +117,15 @@ class Releasing:
 BEGIN_RELEASE = """
 UPDATE outlast_commitment SET status = 'releasing'
 WHERE workflow_id = %(workflow)s::uuid AND status IN ('active', 'breached') AND releasable
+  AND (%(after)s::int IS NULL OR activity_seq > %(after)s::int)
 RETURNING id, activity_seq, node, name, operation_id
 """
 
 
-def begin_release(workflow: UUID, using: str) -> list[Releasing]:
-    """Begin to release what this workflow holds and can release."""
-    return [Releasing(*row) for row in run("begin release", BEGIN_RELEASE, {"workflow": workflow}, using)]
+def begin_release(workflow: UUID, after: int | None, using: str) -> list[Releasing]:
+    """Begin to release what this workflow holds and can release; with `after`, only what it began after that activity."""
+    params = {"workflow": workflow, "after": after}
+    return [Releasing(*row) for row in run("begin release", BEGIN_RELEASE, params, using)]
 
 
 DEFER = """
@@ -148,7 +160,8 @@ def void(workflow: UUID, using: str) -> None:
 END = """
 WITH ended AS (
     UPDATE outlast_commitment c
-    SET status = %(status)s, closed_at = flows_now(), closed_by = %(by)s, holder = %(holder)s, reason = %(reason)s
+    SET status = %(status)s, closed_at = flows_now(), closed_by = %(by)s, holder = %(holder)s,
+        reason = coalesce(nullif(%(reason)s, ''), c.reason)
     WHERE c.workflow_id = %(workflow)s::uuid AND c.status = ANY (%(from)s::text[])
       AND (c.id = %(id)s::bigint OR %(id)s::bigint IS NULL AND c.name = %(name)s)
       AND NOT EXISTS (SELECT FROM outlast_operation o WHERE o.commitment_id = c.id AND o.status IN ('in_flight', 'uncertain'))

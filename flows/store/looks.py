@@ -123,3 +123,30 @@ WHERE id = %(id)s AND status = 'failed' AND kind <> 'effect' AND worker_id IS NU
 def again(operation: str, using: str) -> bool:
     """Have a compensation or a release called once more, with all its tries, though it failed for certain."""
     return bool(run("look again", AGAIN, {"id": operation}, using))
+
+
+ASK_AGAIN = """
+UPDATE outlast_operation SET due_at = flows_now(), tries = 0, lost = 0, looks = looks + 1, error_code = 'OUTCOME_UNKNOWN'
+WHERE id = %(id)s AND looks = %(looks)s::int AND status = 'uncertain' AND NOT again AND due_at IS NULL AND worker_id IS NULL
+RETURNING id
+"""
+
+
+def ask_again(operation: str, looks: int, using: str) -> bool:
+    """Have the provider asked anew, with all its tries, about an operation in doubt that waits for a person. The workflow must be locked."""
+    return bool(run("question again", ASK_AGAIN, {"id": operation, "looks": looks}, using))
+
+
+#: What failed leads to an end only through a call: here it is the person's. A worker that is about to take it is waited for.
+BY_HAND = """
+UPDATE outlast_operation SET status = 'in_flight'
+WHERE id = %(id)s AND looks = %(looks)s::int AND status = 'failed' AND kind <> 'effect' AND worker_id IS NULL RETURNING id
+"""
+
+
+def by_hand(operation: str, looks: int, using: str) -> bool:
+    """A person has done what a compensation or a release failed to do: in flight, to be settled in the same transaction.
+
+    False if a worker has taken it. The workflow must be locked.
+    """
+    return bool(run("done by hand", BY_HAND, {"id": operation, "looks": looks}, using))

@@ -13,8 +13,10 @@ from django.http import HttpRequest, HttpResponse
 from django.test.testcases import LiveServerThread
 from django.urls import reverse
 
-from tests.support import browser
+from tests.factories import forget
+from tests.support import browser, doubting
 from tests.support.approving import PASSWORD, World
+from tests.support.doubting import HoldThenPay, PayProbed, Unknown, in_doubt, probe_says
 
 pytestmark = [
     pytest.mark.serial,
@@ -132,6 +134,39 @@ def test_it_works_on_a_phone(world: World, address: str, tab: browser.Page) -> N
     tab.goto(address + reverse("admin:outlast_flows_workflow_change", args=[request.workflow_id]))
     shot(tab, "phone-workflow")
     assert tab.do("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.req("B5", "J1")
+def test_what_is_owed_is_listed_by_name_and_nothing_is_cut_on_a_plain_screen(
+    world: World, address: str, tab: browser.Page
+) -> None:
+    forget()
+    doubting.forget()
+    world.rita.is_superuser = True
+    world.rita.save()
+    probe_says.append(Unknown("The provider has been busy since this morning, and asks to be asked later"))
+    kept = [
+        in_doubt(world.worker, PayProbed, key="order-2026-11-30-customer-004711"),
+        in_doubt(world.worker, key="a-key-without-any-space-" * 8),
+    ]
+    HoldThenPay.start({}, key="release-of-the-website-2026-11")
+    world.worker.run()
+    tab.screen(1400, 900)
+    log_in(tab, address)
+    for name, query in (("operation", "?queue=all"), ("operation", "?queue=doubt"), ("operation", ""), ("commitment", "")):
+        tab.goto(address + reverse(f"admin:outlast_flows_{name}_changelist") + query)
+        shot(tab, f"list-{name}{query.replace('?queue=', '-')}")
+        assert tab.do("document.querySelectorAll('#result_list tbody tr').length") > 0
+        assert tab.do("document.documentElement.scrollWidth <= innerWidth"), name
+        wide = "[...document.querySelectorAll('#changelist .results')].every(t => t.scrollWidth <= t.clientWidth)"
+        assert tab.do(wide), (name, tab.do("document.querySelector('#result_list').scrollWidth"))
+    assert "t-doubt-holding release-of-the-website-2026-11" in tab.do("document.querySelector('#result_list').innerText")
+    tab.goto(address + reverse("admin:outlast_flows_operation_changelist") + "?queue=doubt")
+    text = tab.do("document.querySelector('#result_list').innerText")
+    assert "t-doubt-probed order-2026-11-30-customer-004711" in text
+    assert str(kept[0].workflow_id) not in text
+    forget()
+    doubting.forget()
 
 
 @pytest.mark.req("F7")

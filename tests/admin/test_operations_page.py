@@ -22,7 +22,9 @@ from tests.factories import called, forget, row, status
 from tests.support import doubting
 from tests.support.approving import PASSWORD, World
 from tests.support.doubting import (
+    Happened,
     PayByTwo,
+    PayMended,
     PayPlain,
     PayProbed,
     Unknown,
@@ -108,8 +110,9 @@ def test_the_list_shows_who_needs_a_person_the_longest_in_doubt_first(world: Wor
     for text in (
         "uncertain: needs a person",
         "failed: needs a person",
-        "t-doubt-plain.pay",
+        "t-doubt-plain r-1",
         str(first.workflow_id),
+        "NOT_RECONCILABLE",
         "compensation",
     ):
         assert text in shown, text
@@ -303,16 +306,24 @@ def test_it_did_not_happen_or_nobody_can_tell(world: World, verdict: str, code: 
     assert again(operation).status == now
 
 
-@pytest.mark.parametrize(("verdict", "now"), [("retry", "succeeded"), ("give_up", "abandoned")])
-def test_a_refund_that_failed_is_tried_again_or_given_up(world: World, verdict: str, now: str) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "word", "now"),
+    [
+        ("retry", "try again", "succeeded"),
+        ("give_up", "give up", "abandoned"),
+        ("happened", "it happened", "succeeded"),
+    ],
+)
+def test_a_refund_that_failed_is_tried_again_done_by_hand_or_given_up(world: World, verdict: str, word: str, now: str) -> None:
     failed = undoing(world.worker)
     client = client_of("rita")
     shown = page(client, failed)
-    assert re.findall(r'name="verdict" id="[\w-]+" value="(\w+)"', shown) == ["retry", "give_up"]
+    assert re.findall(r'name="verdict" id="[\w-]+" value="(\w+)"', shown) == ["happened", "retry", "give_up"]
     assert "Give up: it stays as it is" in shown
+    assert 'name="external_id"' in shown
     assert "Recorded" in said(give(client, failed, verdict))
     shown = page(client, failed)
-    assert f"<strong>{verdict.replace('_', ' ').replace('retry', 'try again')}</strong>" in shown
+    assert f"<strong>{word}</strong>" in shown
     assert "did not settle it" not in shown
     world.worker.run()
     assert (again(failed).status, status(failed.workflow_id)[0]) == (now, "cancelled")
@@ -455,6 +466,45 @@ def test_one_verdict_for_several_each_judged_by_itself(world: World) -> None:
     assert sorted(LogEntry.objects.values_list("object_id", flat=True)) == sorted([first.pk, second.pk])
     world.worker.run()
     assert status(first.workflow_id)[0] == "complete"
+
+
+def worn_out(world: World) -> Operation:
+    """A payment in doubt whose probe could never tell."""
+    operation = in_doubt(world.worker, PayMended)
+    for _ in range(2):
+        world.clock.move(seconds=5)
+        world.worker.tick()
+        world.worker.run()
+    assert again(operation).due_at is None
+    return again(operation)
+
+
+def test_after_a_probe_was_mended_it_is_asked_again(world: World) -> None:
+    operation = worn_out(world)
+    client = client_of("rita")
+    shown = page(client, operation)
+    assert re.findall(r'name="verdict" id="[\w-]+" value="(\w+)"', shown)[-1] == "ask_again"
+    assert "Ask the provider again" in shown
+    assert "Recorded" in said(give(client, operation, "ask_again"))
+    shown = page(client, operation)
+    assert "<strong>ask again</strong>" in shown
+    assert "only by a person" not in shown
+    probe_says.append(Happened({"receipt": 9}))
+    world.worker.run()
+    assert again(operation).status == "succeeded"
+
+
+def test_several_are_asked_about_again_where_somebody_can_be_asked(world: World) -> None:
+    first, second, nobody = worn_out(world), worn_out(world), in_doubt(world.worker)
+    client = client_of("rita")
+    shown = select(client, first, second, nobody).content.decode()
+    assert shown.count("Ask the provider again") == 3, "for two of them, and once on offer"
+    names = hidden(shown, "operation")
+    given = {"operation": names, "seen": hidden(shown, "seen"), "verdict": "ask_again", "reason": "Mended."}
+    shown = client.post(reverse("admin:outlast_flows_operation_resolve"), given, follow=True).content.decode()
+    assert "2 recorded, 1 refused" in shown
+    assert "Nobody can be asked" in shown
+    assert [again(one).due_at is not None for one in (first, second, nobody)] == [True, True, False]
 
 
 def test_a_verdict_for_several_without_a_reason_is_asked_again_with_the_same_states(world: World) -> None:

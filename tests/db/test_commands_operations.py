@@ -13,11 +13,11 @@ from django.contrib.auth.models import Permission
 
 from flows.models import Operation, Resolution
 from flows.services.resolve import seen_of
-from flows.testing import LocalWorker
+from flows.testing import Clock, LocalWorker
 from tests.factories import Line, called, row, status
 from tests.support import doubting
 from tests.support.commanding import Ran, cli
-from tests.support.doubting import PayByTwo, PayPlain, in_doubt, operation_of, undoing
+from tests.support.doubting import PayByTwo, PayMended, PayPlain, in_doubt, operation_of, undoing
 
 __all__ = ["cli"]
 
@@ -153,6 +153,25 @@ def test_the_other_verdicts(cli: Any, worker: LocalWorker) -> None:
     assert status(failed.workflow_id)[0] == "cancelled"
 
 
+def test_what_failed_may_have_been_done_by_hand(cli: Any, worker: LocalWorker) -> None:
+    failed = undoing(worker)
+    assert "says that it was done by hand" in cli("show", str(failed.workflow_id)).out
+    assert say(cli, failed, "happened", "--external-id", "bank-1").out == "accepted\n"
+    assert (Operation.objects.get(pk=failed.pk).external_id, status(failed.workflow_id)[0]) == ("bank-1", "cancelled")
+
+
+def test_a_mended_probe_is_asked_again(cli: Any, worker: LocalWorker, clock: Clock) -> None:
+    operation = in_doubt(worker, PayMended)
+    assert say(cli, operation, "ask_again").out == "asked_anyway\n"
+    for _ in range(2):
+        clock.move(seconds=5)
+        worker.run()
+    assert say(cli, operation, "ask_again").out == "accepted\n"
+    doubting.probe_says.append(doubting.Happened())
+    worker.run()
+    assert Operation.objects.get(pk=operation.pk).status == "succeeded"
+
+
 def test_a_second_person_is_asked_for(cli: Any, worker: LocalWorker) -> None:
     operation = in_doubt(worker, PayByTwo)
     ran = say(cli, operation, "happened")
@@ -168,6 +187,7 @@ def test_a_refusal_is_exit_1_with_its_code_and_its_sentence(cli: Any, worker: Lo
         (say(cli, operation, "happened", reason=" "), "no_reason", "Say how you know"),
         (say(cli, operation, "give_up"), "not_offered", "That cannot be said of an operation in this status."),
         (say(cli, operation, "happened", "--seen", "uncertain:77"), "moved", "look again"),
+        (say(cli, operation, "ask_again"), "nobody_to_ask", "declares no reconcile function"),
     ):
         assert (ran.code, ran.out) == (1, f"{code}\n")
         assert sentence in ran.err

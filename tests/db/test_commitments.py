@@ -286,6 +286,39 @@ def test_a_person_ends_one_whose_release_failed(worker: LocalWorker, clock: Cloc
     assert Operation.objects.get(kind="release").status == "abandoned"
 
 
+@pytest.mark.parametrize(
+    ("result", "reference", "terms", "code"),
+    [
+        ({"minutes": 30}, "", {"minutes": 30}, "REFERENCE_FAILED:KeyError"),
+        ({"id": "w-1"}, "w-1", None, "TERMS_FAILED:KeyError"),
+        ("secret", "", None, "REFERENCE_FAILED:TypeError TERMS_FAILED:TypeError"),
+    ],
+)
+def test_what_cannot_be_read_from_the_result_is_said_on_the_commitment(
+    worker: LocalWorker, result: Any, reference: str, terms: Any, code: str
+) -> None:
+    """One function that raises leaves the other alone, and the commitment is owed all the same."""
+    does["reserve"] = lambda attempt: result
+    run = Reserve.start({})
+    worker.run()
+    held = Commitment.objects.get()
+    assert (held.status, held.reference, held.terms, held.reason) == ("active", reference, terms, code)
+    assert flows.describe(run).commitments[0]["reason"] == code
+    go("leave")
+    worker.run()
+    held.refresh_from_db()
+    assert (held.status, held.reason) == ("released", code)
+
+
+def test_who_fulfils_it_without_a_word_leaves_the_code(worker: LocalWorker) -> None:
+    does["reserve"] = lambda attempt: {"minutes": 30}
+    Reserve.start({})
+    worker.run()
+    go("use")
+    worker.run()
+    assert Commitment.objects.values_list("status", "reason").get() == ("fulfilled", "REFERENCE_FAILED:KeyError")
+
+
 def test_an_unknown_commitment_is_named(worker: LocalWorker) -> None:
     with pytest.raises(commitments.UnknownCommitment, match="no commitment 77"):
         commitments.fulfil(77, by=None, reason="x")

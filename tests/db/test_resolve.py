@@ -12,7 +12,7 @@ from django.contrib.auth.models import AnonymousUser, Permission
 import flows
 from flows.core.effects import Effect
 from flows.core.errors import PayloadError
-from flows.models import Notice, Operation, Resolution, Transition
+from flows.models import Commitment, Notice, Operation, Resolution, Transition
 from flows.services import attempt as attempts
 from flows.services.resolve import Code, NobodyResolves, Resolved, UnknownOperation, Verdict, offered, resolve, seen_of
 from flows.store import looks
@@ -42,6 +42,10 @@ def _plain() -> Iterator[None]:
     doubting.forget()
     yield
     doubting.forget()
+
+
+#: What can be said of a compensation or a release whose call failed.
+AFTER_FAILURE = (Verdict.HAPPENED, Verdict.RETRY, Verdict.GIVE_UP)
 
 
 def person(name: str, *, may: bool = True, **fields: Any) -> Any:
@@ -337,9 +341,9 @@ def test_two_people_who_give_different_evidence_do_not_say_the_same(worker: Loca
 def test_a_refund_that_failed_may_be_tried_again(worker: LocalWorker, ann: Any) -> None:
     failed = undoing(worker)
     run = failed.workflow_id
-    assert (failed.status, failed.due_at, offered(failed)) == ("failed", None, (Verdict.RETRY, Verdict.GIVE_UP))
+    assert (failed.status, failed.due_at, offered(failed)) == ("failed", None, AFTER_FAILURE)
     assert (row(run).status, row(run).outcome, row(run).error_code) == ("cancelling", "HUMAN_REQUIRED", "SERVICING_FAILED")
-    for verdict in ("happened", "did_not_happen", "cannot_tell"):
+    for verdict in ("did_not_happen", "cannot_tell"):
         assert say(failed, verdict, ann) is Code.NOT_OFFERED
     assert say(failed, "retry", ann) is Code.ACCEPTED
     assert (row(run).status, row(run).outcome) == ("cancelling", "")
@@ -362,6 +366,26 @@ def test_a_refund_that_is_given_up_ends_the_workflow_and_its_log_says_what_was_n
     assert Transition.objects.filter(workflow_id=run).latest("seq").note == {"undone": [], "not_undone": [effect.pk]}
     assert Resolution.objects.get(operation_id=failed.pk).reason == "They went bankrupt."
     assert say(failed, "retry", ann) is Code.NOT_OFFERED
+
+
+def test_a_refund_that_failed_and_was_made_by_hand_counts_as_made(worker: LocalWorker, ann: Any) -> None:
+    failed = undoing(worker)
+    run = failed.workflow_id
+    made: list[str] = []
+    refund_does.append(lambda operation: made.append(operation.id))
+    said = {"reason": "I sent it by bank transfer.", "external_id": "bank-1", "evidence": {"back": 7}}
+    assert say(failed, "happened", ann, **said) is Code.ACCEPTED
+    assert (status(run)[:2], row(run).owed) == (("cancelled", "CANCELLED"), 0), "it goes on by itself"
+    worker.run()
+    now = again(failed)
+    assert (now.status, now.external_id, now.evidence, now.settled_by) == ("succeeded", "bank-1", {"back": 7}, "ann")
+    assert (now.due_at, made) == (None, [])
+    effect = Operation.objects.get(workflow_id=run, kind="effect")
+    assert effect.status == "compensated"
+    assert Transition.objects.filter(workflow_id=run).latest("seq").note == {"undone": [effect.pk], "not_undone": []}
+    assert told(failed) == [("person", "happened", True)]
+    assert Resolution.objects.get(operation_id=failed.pk).reason == "I sent it by bank transfer."
+    assert say(now, "happened", ann) is Code.NOT_OFFERED
 
 
 def test_a_refund_in_doubt_that_happened_is_not_made_again(worker: LocalWorker, ann: Any) -> None:
@@ -403,11 +427,38 @@ def test_a_release_that_is_given_up_needs_nobody_any_more(worker: LocalWorker, a
         run = declare("t-doubt-hold", hold=hold, done=flows.End(flows.COMPLETE)).start({})
         worker.run()
         failed = operation_of(run, kind="release")
-        assert (failed.status, offered(failed)) == ("failed", (Verdict.RETRY, Verdict.GIVE_UP))
+        assert (failed.status, offered(failed)) == ("failed", AFTER_FAILURE)
         assert say(failed, "give_up", ann) is Code.ACCEPTED
         worker.run()
         assert status(run)[0] == "complete"
         assert offered(again(failed)) == ()
+
+
+def test_a_release_that_failed_and_was_made_by_hand_releases_its_commitment(worker: LocalWorker, ann: Any) -> None:
+    options = {"do": doubting.refund, "probes": doubting.ONCE}
+    refund_does.append(doubting.denied)
+    with factories.declaring(worker) as declare:
+        hold = flows.Activity(factories.work, commits=flows.Commits("hold", release=flows.Servicing(**options)), then="done")
+        run = declare("t-doubt-by-hand", hold=hold, done=flows.End(flows.COMPLETE)).start({})
+        worker.run()
+        assert (row(run).status, row(run).owed) == ("reconciling", 1)
+        assert say(operation_of(run, kind="release"), "happened", ann, external_id="door-3") is Code.ACCEPTED
+        held = Commitment.objects.get(workflow_id=run.id)
+        assert (held.status, held.closed_by, held.closed_at is not None) == ("released", "ann", True)
+        assert (status(run)[0], row(run).owed) == ("complete", 0)
+
+
+def test_only_a_retry_that_counts_wakes_the_cleanup(worker: LocalWorker, ann: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows.services import resolve as service
+
+    woken: list[str] = []
+    monkeypatch.setattr(service, "service_after_commit", woken.append)
+    failed = undoing(worker)
+    monkeypatch.setattr(looks, "again", lambda *args: False)
+    assert (say(failed, "retry", ann), woken) == (Code.MOVED, [])
+    monkeypatch.undo()
+    monkeypatch.setattr(service, "service_after_commit", woken.append)
+    assert (say(failed, "retry", ann), woken) == (Code.ACCEPTED, ["default"])
 
 
 @pytest.mark.parametrize(("verdict", "refunds"), [("happened", ["compensated"]), ("did_not_happen", ["abandoned"])])
@@ -436,8 +487,9 @@ def test_a_paused_workflow_goes_on_when_it_is_resumed_after_the_verdict(worker: 
     assert (row(operation.workflow_id).status, row(operation.workflow_id).result) == ("complete", 1)
 
 
+@pytest.mark.parametrize("verdict", ["give_up", "retry", "happened"])
 def test_a_verdict_on_a_refund_that_a_worker_has_just_taken_is_not_accepted(
-    worker: LocalWorker, ann: Any, monkeypatch: pytest.MonkeyPatch
+    worker: LocalWorker, ann: Any, monkeypatch: pytest.MonkeyPatch, verdict: str
 ) -> None:
     """The claim of a look does not lock the workflow, so it may come between the reading and the acting of a verdict."""
     from flows.services import resolve as service
@@ -452,8 +504,9 @@ def test_a_verdict_on_a_refund_that_a_worker_has_just_taken_is_not_accepted(
         return found
 
     monkeypatch.setattr(service, "_refusal", taken)
-    code = say(failed, "give_up", ann)
+    code = say(failed, verdict, ann)
     try:
         assert (code, again(failed).status) == (Code.MOVED, "in_flight")
+        assert told(failed) == []
     finally:
         looks.put_back(0, worker.using, worker=worker.incarnation, pids=[worker.pid])

@@ -149,20 +149,16 @@ class Debts(RuleBasedStateMachine):
         except OutcomeUnknown:
             assert Operation.objects.filter(workflow_id=run.id, kind="effect", status__in=["in_flight", "uncertain"]).exists()
 
-    @rule(dice=DICE, again=st.booleans())
-    def verdict(self, dice: int, again: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
-        """A person says the truth about what is in doubt, and has what failed tried again or given up."""
+    @rule(dice=DICE, then=st.sampled_from(["retry", "give_up", "happened"]))
+    def verdict(self, dice: int, then: str) -> None:
+        """A person says the truth about what is in doubt; what failed is tried again, given up, or was done by hand."""
         found = list(Operation.objects.filter(status__in=["uncertain", "failed"]).order_by("pk"))
         if not found:
             return
         row = found[dice % len(found)]
-        says = (
-            ("happened" if row.pk in outside else "did_not_happen")
-            if row.status == "uncertain"
-            else "retry"
-            if again
-            else "give_up"
-        )
+        says = ("happened" if row.pk in outside else "did_not_happen") if row.status == "uncertain" else then
+        if says == "happened" and row.kind != "effect":
+            outside.setdefault(row.pk, {"by": "hand"})
         Case.verdict(self, says, self.ann, row.pk)  # type: ignore[arg-type]
 
     @rule(dice=DICE, how=st.sampled_from(["fulfil", "defer", "transfer"]))

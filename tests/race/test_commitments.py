@@ -310,9 +310,9 @@ def test_a_persons_word_behind_a_look_is_refused(worker: LocalWorker, ready: Cal
     judge_taken(case, worker, met.second, met.first)
 
 
-@pytest.mark.parametrize("verdict", ["retry", "give_up"])
+@pytest.mark.parametrize("verdict", ["retry", "give_up", "happened"])
 def test_a_person_decides_on_a_failed_release_that_a_worker_takes(worker: LocalWorker, verdict: str) -> None:
-    """It failed and is due again; a person gives it up (or has it tried) in the moment in which a worker takes it."""
+    """It failed and is due again; a person gives it up, has it tried or did it by hand in the moment in which a worker takes it."""
     ann = get_user_model().objects.create_superuser("ann")
     with racers(2) as (person, other):
         for _ in range(ROUNDS):
@@ -327,3 +327,6 @@ def test_a_person_decides_on_a_failed_release_that_a_worker_takes(worker: LocalW
             assert owing.bring_home(case, worker) == "complete"
             assert faults() == []
             assert not Operation.objects.filter(pk=name, status="failed").exists()
+            if verdict == "happened":  # refused where a worker has it; else nobody calls
+                assert said in ({"accepted"} if taken is None else {"moved", "not_offered"})
+                assert owing.released.count(name) == (taken is not None)

@@ -370,3 +370,23 @@ def execute_ask_person(case: Case) -> None:
     from flows.store import obligations
 
     assert obligations.ask_person(case.run.id, "NOT_RECONCILABLE", case.operation, USING)
+
+
+@pytest.mark.parametrize("other", ["ask_again", "happened", "did_not_happen"])
+def test_two_people_at_once_about_one_that_nobody_asks_about_any_more(worker: LocalWorker, ann: Any, other: str) -> None:
+    """One has the provider asked again; the other likewise, or knows already. Whatever the order, the provider is asked at most once more."""
+    with racers(2) as (one, two):
+        for _ in range(ROUNDS):
+            case = owing.doubtful(worker)
+            Operation.objects.filter(pk=case.operation).update(due_at=None)
+            execute_ask_person(case)
+            owing.asked.clear()
+            said = together((one, lambda: case.verdict("ask_again", ann)), (two, lambda: case.verdict(other, ann)))
+            assert broken(said) == []
+            assert "accepted" in said
+            assert set(said) <= {"accepted", "moved", "not_offered", "asked_anyway"}
+            assert other != "ask_again" or said.count("accepted") == 1
+            assert faults() == []
+            owing.bring_home(case, worker)
+            assert faults() == []
+            assert owing.asked.count(case.operation) <= 1

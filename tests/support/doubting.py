@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import flows
-from flows import COMPLETE, ESCALATE, Activity, Deadline, End, Flow, Retry, Wait, seconds
+from flows import COMPLETE, ESCALATE, Activity, Commits, Deadline, End, Flow, Retry, Wait, seconds
 from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
 from flows.errors import PolicyDenied
 from flows.models import Operation
@@ -30,6 +30,11 @@ def refund(operation: Any) -> Any:
     return refund_does.pop(0)(operation) if refund_does else {"refunded": operation.of.id}
 
 
+def release(operation: Any) -> Any:
+    """What gives back what is held."""
+    return {"released": operation.reference}
+
+
 def denied(operation: Any) -> Any:
     """For certain nothing happened."""
     raise PolicyDenied
@@ -45,6 +50,7 @@ def request_of(state: Any) -> Any:
 
 
 ONCE = Retry(max_attempts=1, initial=seconds(1), maximum=seconds(1), jitter=0)
+TWICE = Retry(max_attempts=2, initial=seconds(1), maximum=seconds(1), jitter=0)
 SOON = Deadline(hours=9, then=ESCALATE)
 
 
@@ -77,6 +83,37 @@ class PayProbed(Flow):
 
     pay = Activity(work, effect=Effect(reconcile=probe, request=request_of), then="done")
     done = End(COMPLETE, result=lambda state: state.results["pay"])
+
+
+class PayMended(Flow):
+    """The provider can be asked, twice, about the payment and about the refund."""
+
+    class Meta:
+        name = "t-doubt-mended"
+
+    pay = Activity(
+        work,
+        effect=Effect(
+            reconcile=probe, probes=TWICE, compensate=Servicing(refund, reconcile=probe, probes=TWICE), request=request_of
+        ),
+        then="wait",
+    )
+    wait = Wait("t.mended", key=lambda state: str(state.key), deadline=SOON, then="done")
+    done = End(COMPLETE)
+
+
+class HoldThenPay(Flow):
+    """Holds a room, pays in it, and waits; the refund is made once."""
+
+    class Meta:
+        name = "t-doubt-holding"
+
+    hold = Activity(
+        work, commits=Commits("room", release=Servicing(release, probes=ONCE), reference=lambda result: "room 7"), then="pay"
+    )
+    pay = Activity(work, effect=Effect(idempotent=True, compensate=Servicing(refund, probes=ONCE)), then="wait")
+    wait = Wait("t.held", key=lambda state: str(state.key), deadline=SOON, then="done")
+    done = End(COMPLETE)
 
 
 class PayPlain(Flow):
@@ -128,8 +165,10 @@ def operation_of(run: Started, kind: str = "effect") -> Operation:
 __all__ = [
     "DidNotHappen",
     "Happened",
+    "HoldThenPay",
     "Pay",
     "PayByTwo",
+    "PayMended",
     "PayPlain",
     "PayProbed",
     "Unknown",

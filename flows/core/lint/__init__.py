@@ -34,6 +34,8 @@ RULES: tuple[Rule, ...] = (
     effects.stand_on_activities,
     effects.optional_leads_on,
     effects.are_declared_rightly,
+    effects.are_told_apart,
+    effects.can_be_settled,
     effects.commitments_are_sound,
     approvals.gates_ask_approvals,
     approvals.candidates_exist,

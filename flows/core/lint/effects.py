@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flows.core.commitments import Commits
-from flows.core.effects import Effect, Servicing
+from flows.core.effects import PROBES, Effect, Servicing
 from flows.core.lint.options import function_problems
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
@@ -47,6 +47,47 @@ def are_declared_rightly(view: View) -> Iterator[Problem]:
                 continue
             for what, function, works in _functions(option, value):
                 yield from function_problems(view, f"Node {name!r}, {what}", function, name, works=works)
+
+
+def are_told_apart(view: View) -> Iterator[Problem]:
+    """A call is its activity's only one, or one of several with a name each: beside a named one, the whole activity would be an effect, too."""
+    for name, node in view.nodes.items():
+        if _has_effects(node) and view.option(name, "effect") and view.option(name, "effects"):
+            message = f"Node {name!r} has effect= and effects=: its call is one, or it has several."
+            yield view.problem(
+                "E038", message, "Keep effects= and give the first call a name there, too; or make two activities.", name
+            )
+
+
+def can_be_settled(view: View) -> Iterator[Problem]:
+    """A doubt is settled by asking or by calling again; where neither is possible, a person is needed each time."""
+    for name, node in view.nodes.items():
+        for key, effect in _effects_of(view, name) if _has_effects(node) else ():
+            of = f" of {key!r}" if key else ""
+            if effect.reconcile is None and effect.probes is not PROBES:
+                message = f"Node {name!r}: probes={of} is given without reconcile=, so there is nothing to ask."
+                yield view.problem(
+                    "W001", message, "Add reconcile=, a function that asks the provider; or leave probes= away.", name
+                )
+            if effect.reconcile is None and not effect.idempotent:
+                which = f"its effect {key!r}" if key else "its effect"
+                message = f"Node {name!r}: nobody can find out what became of {which}, so every doubt needs a person at once."
+                hint = "Add reconcile=, or idempotent=True if the provider takes the same operation id twice for once; or silence this check."
+                yield view.problem("W002", message, hint, name)
+
+
+def _has_effects(node: object) -> bool:
+    """Whether effects may stand there at all; else that is the mistake."""
+    return isinstance(node, Activity) and not isinstance(node, Decision | Pipeline)
+
+
+def _effects_of(view: View, name: str) -> Iterator[tuple[str, Effect]]:
+    """(name, the effect) of those that are declared rightly; the node's own has no name."""
+    own, named = view.option(name, "effect"), view.option(name, "effects")
+    if isinstance(own, Effect):
+        yield "", own
+    if _is_right("effects", named):
+        yield from named.items()
 
 
 def author_functions(node: Activity) -> Iterator[tuple[str, Any]]:

@@ -43,6 +43,7 @@ CATALOGUE: dict[str, str] = {
     "E035": "a node that fulfils a commitment which no node begins",
     "E036": "a commitment whose deadline leads to a node",
     "E037": "an optional Decision",
+    "E038": "effect= and effects= on one node",
     "E071": "a gate that must be looked up, on a node without attempts",
     "E072": "a verifier that verifies nothing",
     "E073": "one name for two probes",
@@ -50,6 +51,8 @@ CATALOGUE: dict[str, str] = {
     "E075": "a gate that stands on a commitment which no node begins",
     "E076": "a competence envelope that nothing closes, or of two sizes",
     "E099": "a declaration that cannot be checked",
+    "W001": "probes of an effect about which nobody can be asked",
+    "W002": "an effect of which only a person can say what became of it",
 }
 
 PREFIX = "outlast_flows."
@@ -60,7 +63,7 @@ class Problem:
     """One mistake in a flow.
 
     Attributes:
-        id: `outlast_flows.E…`, a key of `CATALOGUE` with its prefix. severity: "error" or "warning".
+        id: `outlast_flows.E…` or `W…`, a key of `CATALOGUE` with its prefix. severity: "error" or "warning".
         where: the dotted path of the flow class. message: what is wrong. hint: the way out, never empty.
         node: the node that it is about, if it is about one.
     """

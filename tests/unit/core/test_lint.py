@@ -20,8 +20,8 @@ from tests.support.flow_values import declare, work
 pytestmark = pytest.mark.req("G5")
 
 #: Those of test_lint_effects.py.
-EFFECTS = {"E033", "E034", "E035", "E036", "E037"}
 GATES = {"E071", "E072", "E073", "E074", "E075", "E076"}
+EFFECTS = {"E033", "E034", "E035", "E036", "E037", "E038", "W001", "W002"}
 
 DUE = Deadline(hours=1, then=ESCALATE)
 DONE = {"done": End(COMPLETE)}

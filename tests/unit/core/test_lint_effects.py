@@ -12,11 +12,13 @@ from flows.core.definition import Definition
 from flows.core.effects import Effect, Servicing
 from flows.core.lint import PREFIX
 from flows.core.nodes import Decision, Pipeline, Step
-from flows.core.policies import CANCEL, Deadline
+from flows.core.policies import CANCEL, Deadline, Retry
 from tests.support.flow_values import work
 from tests.unit.core.test_lint import EFFECTS, activity, ids, key, later, one, two
 
 pytestmark = pytest.mark.req("G5")
+
+ASKED = Effect(reconcile=work)
 
 WRONG: list[tuple[str, Callable[[], Definition], str, str]] = [
     (
@@ -56,6 +58,36 @@ WRONG: list[tuple[str, Callable[[], Definition], str, str]] = [
         "Node 'first' is a Decision and has optional=True.",
         "Activity",
     ),
+    (
+        "E038",
+        lambda: activity(effect=ASKED, effects={"label": ASKED}),
+        "Node 'first' has effect= and effects=: its call is one, or it has several.",
+        "Keep effects= and give the first call a name there, too",
+    ),
+    (
+        "W001",
+        lambda: activity(effect=Effect(idempotent=True, probes=Retry(max_attempts=9))),
+        "Node 'first': probes= is given without reconcile=, so there is nothing to ask.",
+        "reconcile=",
+    ),
+    (
+        "W001",
+        lambda: activity(effects={"label": Effect(idempotent=True, probes=Retry(max_attempts=9)), "mail": ASKED}),
+        "Node 'first': probes= of 'label' is given without reconcile=",
+        "reconcile=",
+    ),
+    (
+        "W002",
+        lambda: activity(effect=Effect()),
+        "Node 'first': nobody can find out what became of its effect, so every doubt needs a person at once.",
+        "idempotent=True",
+    ),
+    (
+        "W002",
+        lambda: activity(effects={"label": Effect(request=key), "mail": ASKED}),
+        "Node 'first': nobody can find out what became of its effect 'label', so",
+        "idempotent=True",
+    ),
     ("E027", lambda: activity(effect=work), "Node 'first': effect is", "Effect(reconcile="),
     ("E027", lambda: activity(effects={"": Effect()}), "Node 'first': effects is", "effects={"),
     ("E027", lambda: activity(commits=["w"]), "Node 'first': commits is", "Commits("),
@@ -69,8 +101,11 @@ RIGHT: list[tuple[str, Callable[[], Definition]]] = [
     ("E033", lambda: activity(effect=Effect(reconcile=later, compensate=Servicing("app.undo", reconcile=work), request=key))),
     ("E034", lambda: activity(commits=(Commits("w", release=later), Commits("x", reference=key)))),
     ("E035", lambda: activity(commits=Commits("w"), fulfils="w")),
-    ("E036", lambda: activity(commits=Commits("w", deadline=Deadline(hours=1, then=CANCEL)), effects={"a": Effect()})),
+    ("E036", lambda: activity(commits=Commits("w", deadline=Deadline(hours=1, then=CANCEL)), effects={"a": ASKED})),
     ("E037", lambda: activity(optional=True)),
+    ("E038", lambda: activity(effects={"label": ASKED, "mail": Effect(idempotent=True)}, commits=Commits("w"))),
+    ("W001", lambda: activity(effect=Effect(reconcile=work, probes=Retry(max_attempts=9)))),
+    ("W002", lambda: activity(effect=Effect(idempotent=True))),
 ]
 
 
@@ -90,3 +125,8 @@ def test_what_is_close_to_a_mistake_and_none_is_not_reported(code: str, make: Ca
 def test_every_id_has_a_case_of_each_kind() -> None:
     assert {case[0] for case in WRONG} >= EFFECTS
     assert {case[0] for case in RIGHT} == EFFECTS
+
+
+def test_what_only_warns_does_not_keep_a_project_from_starting() -> None:
+    found = lint.problems(activity(effect=Effect(probes=Retry(max_attempts=9))))
+    assert [(one.id, one.severity) for one in found] == [(PREFIX + "W001", "warning"), (PREFIX + "W002", "warning")]
