@@ -54,3 +54,15 @@ def user(name: str | None, using: str | None) -> Any:
     if found is None:
         raise CommandError(f"There is no user {name!r}.")
     return found
+
+
+def permitted(name: str, permission: str, using: str | None) -> Any:
+    """The user of that name, who has that permission and is active.
+
+    Raises:
+        CommandError: there is none, or they may not.
+    """
+    found = user(name, using)
+    if found is None or not (found.is_active and found.has_perm(permission)):
+        raise CommandError(f"{name!r} may not do this: it needs the permission {permission}.")
+    return found

@@ -35,7 +35,7 @@ def authority(run: Run, permission: str) -> str:
     """Whether the accountable user has a Django permission now (`app.codename`); their present rights, not those of the start."""
     if run.user_id is None:
         return "nobody is accountable for this run"
-    user = get_user_model().objects.using(run.using).filter(pk=run.user_id).first()
+    user = get_user_model()._default_manager.using(run.using).filter(pk=run.user_id).first()  # noqa: SLF001
     if user is None:
         return "the accountable user does not exist any more"
     if not user.is_active:

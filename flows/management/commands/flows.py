@@ -18,7 +18,7 @@ from flows.core import graph, visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import find, operations, words
+from flows.management import find, operations, rules, words
 from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
@@ -76,6 +76,8 @@ class Command(BaseCommand):
         operations.add_operations(effects)
         effects.add_argument("--limit", type=_positive, default=50, metavar="N")
         operations.add_resolve(verb("resolve", "Say what became of an effect of which nobody knows whether it happened."))
+        rules.add_policy(verb("policy", "List policies, publish one, or adopt the newest version for a run."))
+        rules.add_competence(verb("competence", "List competence envelopes, or open a closed one again."))
         _add_graph(verb("graph", "Draw a flow."))
         verb("preview", "What a supersede of a run's intent would end, undo and give back; nothing is changed.", identified=True)
         verb("verify", "Compare log and row of one run, or of all; of all, look for what breaks an invariant, too.").add_argument(
@@ -123,6 +125,14 @@ class Command(BaseCommand):
         rows = list(operations.of(found.id, using))
         text = "\n\n".join(part for part in (words.description(found), operations.of_run(rows)) if part)
         self._put({**dataclasses.asdict(found), "operations": operations.as_data(rows)}, text, options)
+
+    def do_policy(self, **options: Any) -> None:
+        """Policies: listed, published, adopted."""
+        self._put(*rules.policy(**options), options)
+
+    def do_competence(self, **options: Any) -> None:
+        """Competence envelopes: listed, opened again."""
+        self._put(*rules.envelopes(**options), options)
 
     def do_operations(self, *, uncertain: bool, workflow: str | None, limit: int, **options: Any) -> None:
         """One line an effect."""
