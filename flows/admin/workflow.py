@@ -140,6 +140,7 @@ class WorkflowAdmin(ReadOnlyAdmin):
             "timeline": _timeline(told),
             "timeline_more": len(told.timeline) > MAX_ROWS,
             "activities": list(activities),
+            "verdicts": _verdicts(told),
             "attempts": told.attempts[-MAX_ROWS:][::-1],
             "values": _values(obj),
         }
@@ -167,6 +168,19 @@ def _timeline(told: Description) -> list[dict[str, Any]]:
     return [
         {**row, "chip": rendering.chip(row["to_status"]), "note_html": _note(row["note"])}
         for row in told.timeline[-MAX_ROWS:][::-1]
+    ]
+
+
+def _verdicts(told: Description) -> list[dict[str, Any]]:
+    """Newest first, each check with what it answered."""
+    return [
+        {
+            **row,
+            "chip": rendering.chip("complete" if row["verdict"] == "ALLOWED" else "human", row["verdict"]),
+            "reason": rendering.inline(row["reason"]),
+            "checks": ", ".join(name if answer == "holds" else f"{name} ({answer})" for name, answer, _digest in row["checks"]),
+        }
+        for row in told.verdicts[-MAX_ROWS:][::-1]
     ]
 
 

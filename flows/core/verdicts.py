@@ -38,6 +38,21 @@ SUSPENSION: dict[Verdict, Outcome] = {
 }
 
 
+#: What a person does about a refusal without a route; `{id}` is the workflow. Everything not named here: look at the reason, then resume.
+WAY_ON: dict[Verdict, str] = {
+    Verdict.POLICY_BLOCKED: "adopts the new version of the policy (flows policy adopt {id} --reason … --by …), or cancels",
+    Verdict.WORKFLOW_MIGRATION_REQUIRED: "migrates it (flows migrate {id}), or has the old definition put back; then resumes",
+    Verdict.RELEASE_INCOMPATIBLE: "moves it to another release (flows releases move {id}), or starts a worker that offers its own; then resumes",
+    Verdict.REVALIDATION_REQUIRED: "looks at what has changed, then resumes: it is looked at again",
+    Verdict.VERIFICATION_REQUIRED: "has the candidate verified (a route on={Verdict.VERIFICATION_REQUIRED: …} does), then resumes",
+    Verdict.COMMITMENT_UNSOUND: "settles the commitment (flows.commitments), then resumes",
+    Verdict.BUDGET_EXHAUSTED: "raises the budget (flows budget raise {id}): the pending step goes on; or cancels",
+    Verdict.COMPETENCE_EXCEEDED: "opens the envelope again (flows competence open), then resumes; or cancels",
+    Verdict.AUTHORITY_DENIED: "gives the accountable user the right, then resumes; or cancels",
+    Verdict.PLACEMENT_DENIED: "starts a worker where the work may be done, then resumes; or cancels",
+}
+
+
 def suspension_of(verdict: Verdict) -> Outcome:
     """The suspended outcome of a refusal without a route; anything unnamed needs a person."""
     return SUSPENSION.get(verdict, Outcome.HUMAN_REQUIRED)

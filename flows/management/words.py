@@ -86,7 +86,7 @@ def description(found: Description) -> str:
     ]
     width = max(len(label) for label, _ in facts)
     parts = ["\n".join(f"{label.capitalize().ljust(width)}  {visible.plain(text)}" for label, text in facts)]
-    parts += [timeline(found.timeline), attempts(found.attempts)]
+    parts += [timeline(found.timeline), attempts(found.attempts), verdicts(found.verdicts)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -139,3 +139,22 @@ def attempts(rows: Sequence[Mapping[str, Any]]) -> str:
     titles = ("activity", "attempt", "node", "started", "ended", "outcome", "code", "error")
     columns = ("activity_seq", "number", "node", "started_at", "ended_at", "outcome", "error_code", "error_class")
     return table(titles, ([row[column] for column in columns] for row in rows))
+
+
+def verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the gate answered, as a table: with the checks that refused or were not run again, where there are such."""
+    titles = ("when", "gate of", "woken by", "verdict", "reason", "not run again")
+    return table(
+        titles,
+        (
+            (
+                row["at"],
+                row["node"],
+                row["cause"],
+                row["verdict"],
+                row["reason"],
+                ", ".join(c[0] for c in row["checks"] if c[1] == "unchanged"),
+            )
+            for row in rows
+        ),
+    )

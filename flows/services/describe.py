@@ -16,7 +16,9 @@ from flows import registry
 from flows.core import fold, payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Status, WaitStatus
+from flows.core.verdicts import WAY_ON, Verdict
 from flows.models import Activity, Attempt, Commitment, Operation, Transition, Wait, Worker, Workflow
+from flows.models import Verdict as VerdictRow
 from flows.models.worker import WorkerStatus
 from flows.services import identify, undoing
 from flows.services.identify import get
@@ -63,6 +65,7 @@ class Description:
     decision_needed: str
     timeline: list[dict[str, Any]] = field(default_factory=list)
     attempts: list[dict[str, Any]] = field(default_factory=list)
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
     sessions: list[str] = field(default_factory=list)
     result: Any = None
     started_at: datetime | None = None
@@ -98,6 +101,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         decision_needed=_decision_needed(row, waits, alias),
         timeline=timeline(row.pk, alias),
         attempts=attempts(row.pk, alias),
+        verdicts=verdicts(row.pk, alias),
         sessions=list(row.sessions.values_list("session", flat=True)),
         result=payload.decode(row.result),
         started_at=row.created_at,
@@ -134,6 +138,12 @@ def attempts(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     rows = Attempt.objects.using(using).filter(workflow_id=workflow_id).order_by("activity_seq", "number")
     fields = ("activity_seq", "number", "node", "outcome", "error_code", "error_class", "started_at", "ended_at")
     return [dict(row) for row in rows.values(*fields)]
+
+
+def verdicts(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
+    """What the gate answered, oldest first."""
+    fields = ("at", "node", "activity_seq", "attempt", "cause", "verdict", "reason", "checks")
+    return [dict(row) for row in VerdictRow.objects.using(using).filter(workflow_id=workflow_id).order_by("pk").values(*fields)]
 
 
 def verify(workflow: Any = None, *, using: str | None = None) -> Iterable[tuple[UUID, list[fold.Difference]]]:
@@ -199,6 +209,8 @@ def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
             return _served(using)
     if row.status == Status.PAUSED:
         return "a person resumes it (flows.resume) or cancels it"
+    if row.outcome in SUSPENDED and row.error_code in WAY_ON:
+        return "a person " + WAY_ON[Verdict(row.error_code)].replace("{id}", str(row.pk))
     if row.outcome in SUSPENDED:
         return f"a person looks at {row.error_code}, then resumes or cancels"
     for wait in waits:
