@@ -23,6 +23,7 @@ def asleep(site: Site, count: int) -> list[object]:
     return runs
 
 
+@pytest.mark.failure("Beat stops")
 @pytest.mark.req("C2", "C3", "T1")
 def test_an_hour_without_beat_and_workers_loses_nothing(site: Site, clock: Clock) -> None:
     worker, beat = site.worker(), site.beat()
@@ -38,6 +39,7 @@ def test_an_hour_without_beat_and_workers_loses_nothing(site: Site, clock: Clock
     site.assert_sound(5)
 
 
+@pytest.mark.failure("clock jumps")
 @pytest.mark.req("C3", "T1")
 def test_an_hour_without_beat_while_workers_go_on(site: Site, clock: Clock) -> None:
     site.worker()
@@ -51,6 +53,7 @@ def test_an_hour_without_beat_while_workers_go_on(site: Site, clock: Clock) -> N
     site.assert_sound(6)
 
 
+@pytest.mark.failure("two Beats")
 @pytest.mark.req("C3", "T1")
 def test_two_beats_fire_each_timer_once(site: Site) -> None:
     site.worker()

@@ -82,6 +82,7 @@ def alike(points: list[str], others: list[str]) -> list[str]:
     return [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(points, others, strict=False))]
 
 
+@pytest.mark.failure("worker dies after the effect, before its result is recorded")
 @pytest.mark.req("T1", "B1", "B5", "B7", "J1")
 @pytest.mark.parametrize("story", DONE)
 def test_killed_at_every_point(teller: Teller, story: str) -> None:

@@ -13,6 +13,7 @@ from tests.support.chaosapp.flows import Held
 from tests.support.processes import Site, family
 
 
+@pytest.mark.failure("lease expires under a slow worker")
 @pytest.mark.req("T1", "A7", "B1")
 def test_the_old_owner_comes_back_too_late(make_site: Callable[..., Site]) -> None:
     site = make_site(LEASE_SECONDS=3.0, LEASE_RENEW_SECONDS=1.0)

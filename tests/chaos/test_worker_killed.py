@@ -100,6 +100,7 @@ def test_children_of_a_dead_parent_do_not_go_on_beside_its_successor(site: Site)
     site.assert_sound(6)
 
 
+@pytest.mark.failure("worker dies before the activity starts")
 @pytest.mark.req("T1")
 def test_killed_between_claim_and_start(site: Site) -> None:
     """A queue full of work, and a worker that is killed again and again while it claims: all of it ends, each effect once."""

@@ -1,0 +1,23 @@
+"""The cases of failure that the product is tested against by name; `@pytest.mark.failure(CASE)` says which a test is."""
+
+from __future__ import annotations
+
+#: Case → what must be seen. The first ten are those of the source document, the others those of the requirements (T1).
+CASES: dict[str, str] = {
+    "worker dies before the activity starts": "it is safely tried again",
+    "worker dies after the effect, before its result is recorded": "the same operation, reconciled, never twice",
+    "approval arrives after supersession": "it is rejected for a stale intent",
+    "timer fires twice": "it wakes once",
+    "release changes during a wait": "compatibility is decided before anything goes on",
+    "commitment is active at completion": "the end waits, or says so",
+    "write races with cancellation": "the stale one is refused",
+    "duplicate event": "it is consumed once",
+    "sleep past the freshness budget": "revalidated before the next consequential step",
+    "lease expires under a slow worker": "its late result moves nothing",
+    "broker loses everything": "nothing is lost but seconds",
+    "database restarts": "what was committed is there, the rest is done again",
+    "Beat stops": "nothing is lost",
+    "two Beats": "each timer fires once",
+    "clock jumps": "timers fire once, and in time",
+    "wake-up that reaches no decision": "no model is called",
+}
