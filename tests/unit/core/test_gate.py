@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from flows.core import canonical, gate
 from flows.core.definition import Definition
-from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Decision, End
+from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Decision, End, Pipeline, Step
 from flows.core.policies import ESCALATE, Deadline, Gate
 from flows.core.protocol import Outcome
-from flows.core.state import ApprovalFact
+from flows.core.state import ApprovalFact, Look, Seen, VerificationFact
 from flows.core.verdicts import Verdict, suspension_of
-from tests.support.flow_values import activity, approval, declare, facts, state, work
+from tests.support.flow_values import NOW, activity, approval, declare, facts, state, work
 
 pytestmark = pytest.mark.req("H1")
 
@@ -131,3 +132,121 @@ def test_every_refusal_leads_to_a_suspended_outcome(verdict: Verdict) -> None:
         Outcome.RECONCILIATION_REQUIRED,
         Outcome.WORKFLOW_MIGRATION_REQUIRED,
     }
+
+
+# ---------------------------------------------------------------------- with a look, and what is recorded of it
+
+
+NODES = Gate(
+    approved_by="ask", verified_by="check", fresh={"main": work}, authority="app.act", commitments="window", placement="eu"
+)
+
+
+def looking() -> Definition:
+    return declare(
+        propose=Decision(work, choices={"patch": "check"}),
+        check=Activity(work, verifies="propose", then="ask"),
+        ask=Approval(candidate="propose", role="r", approved="merge", denied="no", expires=Deadline(hours=1, then=ESCALATE)),
+        merge=Activity(work, gate=NODES, then="done"),
+        done=End(COMPLETE),
+        no=End(FAILED),
+    )
+
+
+def sound_look(**changed: Any) -> Look:
+    seen = Seen("v1", NOW)
+    whole = Look(
+        seen={"main": seen},
+        baseline={"main": seen},
+        verifications={"check": VerificationFact(DIGEST, passed=True)},
+        commitments={"window": "active"},
+        authority={"app.act": ""},
+    )
+    return replace(whole, **changed)
+
+
+def examined(look: Look | None) -> gate.Examined:
+    flow = looking()
+    at = state("merge", results={"propose": artifact()})
+    known = replace(facts(flow, approvals={"ask": approval(DIGEST)}), look=look)
+    found = gate.examine(flow, flow.nodes["merge"], at, known)
+    assert found.refusal == gate.check(flow, flow.nodes["merge"], at, known)
+    return found
+
+
+def test_what_only_a_look_can_tell_is_not_asked_before_one() -> None:
+    found = examined(None)
+    assert found.refusal is None
+    assert [answer.check for answer in found.answers] == ["intent", "definition", "candidate", "approval"]
+
+
+def test_a_sound_look_is_allowed_and_every_check_says_so() -> None:
+    found = examined(sound_look())
+    assert found.refusal is None
+    asked = [
+        "intent",
+        "definition",
+        "candidate",
+        "approval",
+        "verification",
+        "commitments",
+        "fresh",
+        "budget",
+        "authority",
+        "placement",
+    ]
+    assert [(answer.check, answer.answer) for answer in found.answers] == [(name, "holds") for name in asked]
+
+
+@pytest.mark.req("H2")
+def test_a_check_whose_facts_are_those_for_which_it_held_is_not_run_again() -> None:
+    held = {answer.check: answer.digest for answer in examined(sound_look()).answers}
+    again = examined(sound_look(held=held))
+    assert {answer.answer for answer in again.answers} == {"unchanged"}
+    changed = examined(sound_look(held=held, commitments={"window": "breached"}))
+    assert changed.refusal is not None
+    assert (changed.refusal.verdict, changed.refusal.node) == (Verdict.COMMITMENT_UNSOUND, "merge")
+    assert [answer.answer for answer in changed.answers] == ["unchanged"] * 5 + ["refused"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict", "reason"),
+    [
+        ({"baseline": {}}, Verdict.REVALIDATION_REQUIRED, "nobody has looked at main"),
+        ({"seen": {"main": Seen("v2", NOW)}}, Verdict.REVALIDATION_REQUIRED, "main was at v1, and is at v2"),
+        ({"seen": {}}, Verdict.REVALIDATION_REQUIRED, "is at None"),
+        ({"verifications": {}}, Verdict.VERIFICATION_REQUIRED, "verified nothing"),
+        (
+            {"verifications": {"check": VerificationFact("sha256:x", passed=True)}},
+            Verdict.VERIFICATION_REQUIRED,
+            "another candidate",
+        ),
+        ({"verifications": {"check": VerificationFact(DIGEST, passed=False)}}, Verdict.VERIFICATION_REQUIRED, "did not pass"),
+        ({"commitments": {}}, Verdict.COMMITMENT_UNSOUND, "not there"),
+        ({"commitments": {"window": "overdue"}}, Verdict.COMMITMENT_UNSOUND, "overdue"),
+        ({"authority": {}}, Verdict.AUTHORITY_DENIED, "nobody was asked"),
+        ({"authority": {"app.act": "no"}}, Verdict.AUTHORITY_DENIED, "app.act: no"),
+        ({"placement": "not here"}, Verdict.PLACEMENT_DENIED, "not here"),
+        ({"budget": "model_calls: 3 of 3"}, Verdict.BUDGET_EXHAUSTED, "3 of 3"),
+    ],
+)
+def test_each_thing_that_does_not_hold_has_its_verdict(changed: dict[str, Any], verdict: Verdict, reason: str) -> None:
+    refusal = examined(sound_look(**changed)).refusal
+    assert refusal is not None
+    assert refusal.verdict is verdict
+    assert reason in refusal.reason
+
+
+def test_a_later_step_of_the_visit_that_used_the_approval_has_it_still() -> None:
+    flow = declare(
+        propose=Decision(work, choices={"patch": "ask"}),
+        ask=Approval(candidate="propose", role="r", approved="merge", denied="no", expires=Deadline(hours=1, then=ESCALATE)),
+        merge=Pipeline(Step("one", work), Step("two", work), gate=Gate(approved_by="ask"), then="done"),
+        done=End(COMPLETE),
+        no=End(FAILED),
+    )
+    for seq, used_by, allowed in ((4, 3, True), (4, 4, True), (4, 2, False), (5, 3, False)):
+        at = state("merge", results={"propose": artifact()}, activity=activity("merge", seq=seq, step="two"))
+        fact = approval(DIGEST, "consumed", used_by=used_by)
+        refusal = gate.check(flow, flow.nodes["merge"], at, facts(flow, approvals={"ask": fact}))
+        assert (refusal is None) == allowed, (seq, used_by)
