@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flows.core.commitments import Commits
+from flows.core.context import Context, Fact, Untrusted
 from flows.core.definition import Flow as _Flow
 from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
 from flows.core.nodes import (
@@ -160,11 +161,13 @@ __all__ = [
     "Candidate",
     "Checkpoint",
     "Commits",
+    "Context",
     "Deadline",
     "Decision",
     "DidNotHappen",
     "Effect",
     "End",
+    "Fact",
     "Flow",
     "Gate",
     "Happened",
@@ -175,6 +178,7 @@ __all__ = [
     "State",
     "Step",
     "Unknown",
+    "Untrusted",
     "Verdict",
     "Visits",
     "Wait",

@@ -7,6 +7,7 @@ from typing import Any
 
 from flows.conf import conf
 from flows.core import moves, payload
+from flows.core.artifact import ModelCall
 from flows.core.decide import DEFINITION_FAULT, Decided
 from flows.core.effects import OperationStatus
 from flows.core.errors import PayloadError
@@ -34,7 +35,7 @@ class Settlement:
 class Ending:
     """How the running attempt ended: with an encoded result, or with a code; what it knows of its operations.
 
-    `open`: those it knows nothing of.
+    `open`: those it knows nothing of. `calls`: its model calls, `context_hash`: what it last built for one.
     """
 
     outcome: AttemptOutcome
@@ -43,6 +44,8 @@ class Ending:
     error_class: str | None = None
     settled: tuple[Settlement, ...] = ()
     open: tuple[str, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
+    context_hash: str = ""
 
 
 REFUSED = Ending(AttemptOutcome.REFUSED)

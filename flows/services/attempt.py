@@ -11,7 +11,7 @@ import copy
 import inspect
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from django.db import connections
 from flows import registry
 from flows.conf import conf
 from flows.core import payload
+from flows.core.context import Context
 from flows.core.effects import Effect
 from flows.core.errors import ActivityError, Failure, LostOwnership, StateConflict, classify
 from flows.core.ids import operation_id
@@ -30,6 +31,8 @@ from flows.core.state import Completed, Failed, Trigger, Woken
 from flows.services import effects, gating, obligations
 from flows.services.arrows import REFUSED, Ending
 from flows.services.authored import tidy, transaction_of
+from flows.services.context import ITEM_BYTES, Wanted
+from flows.services.deciding import Deciding
 from flows.services.effects import Call, Effects
 from flows.services.operation import headers
 from flows.services.owned import Owned
@@ -88,7 +91,7 @@ class Attempt:
         versions: what the flow's probes saw just before this attempt (`fresh=`): name → version, to hand to systems that compare and set.
     """
 
-    def __init__(self, owned: Owned, limits: Limits, begun: Effects | None = None) -> None:
+    def __init__(self, owned: Owned, limits: Limits, begun: Effects | None = None, deciding: Deciding | None = None) -> None:
         state, activity = owned.state, owned.state.activity
         assert activity is not None
         self._owned, self._limits = owned, limits
@@ -103,6 +106,7 @@ class Attempt:
         self.epoch, self.intent_version = state.epoch, state.intent_version
         self.headers = headers(self.operation_id, self.id, self.intent_version, self.epoch)
         self._effects = begun or Effects(owned, limits.owns)
+        self._deciding = deciding or Deciding(owned)
         self.user_id = owned.row.user_id
         self.last_error = activity.last_error
         self.notes: Any = copy.deepcopy(activity.notes)
@@ -122,6 +126,39 @@ class Attempt:
             CompetenceFailure: the same operation was asked for with another request. PayloadError: the request cannot be stored.
         """
         return self._effects.named(name, request)
+
+    def record_model(self, model: str, **call: Any) -> None:
+        """Say that a model was called; once for each call of this attempt of a Decision. Kept are hashes and numbers, never text.
+
+        Args:
+            model: its name. prompt, output: text, bytes or JSON, hashed here; or prompt_hash, output_hash.
+            usage: input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens; cost, as text.
+
+        Raises:
+            PayloadError: anything else, such as a model's reasoning, is refused. DefinitionError: the node is no Decision.
+        """
+        self._deciding.record(model, call)
+
+    def context(
+        self,
+        *,
+        max_tokens: int,
+        extra: Mapping[str, Any] | None = None,
+        nodes: Iterable[str] | None = None,
+        item_bytes: int = ITEM_BYTES,
+        tokens: Callable[[str], int] | None = None,
+    ) -> Context:
+        """What a model needs to know here, rebuilt from durable state: facts, and fenced text from outside, in one order and within a bound.
+
+        Args:
+            max_tokens: the hard bound. tokens: a function that counts a text's; without it a token is four bytes.
+            extra: name → `Fact(…)` or `Untrusted(…)`, what your code knows besides (file outlines, revision history).
+            nodes: only the results, events and answers of these nodes. item_bytes: the bound of one item, 4,000.
+
+        Raises:
+            PayloadError: an addition is not JSON, there is no such node, or the bound is too small for goal and decision alone.
+        """
+        return self._deciding.context(Wanted(max_tokens, extra, nodes, item_bytes, tokens), self.checkpoint_conflict)
 
     def heartbeat(self) -> str:
         """Say that the work goes on: the timeout starts anew. Answers "continue", "cancel" (stop, clean up) or "lost" (stop at once)."""
@@ -173,7 +210,8 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     node = owned.definition.nodes[owned.state.node]
     assert isinstance(node, Activity)
     begun = Effects(owned, limits.owns)
-    attempt = Attempt(owned, limits, begun)
+    deciding = Deciding(owned)
+    attempt = Attempt(owned, limits, begun, deciding)
     function = registry.function(node.step(attempt.step).do if isinstance(node, Pipeline) else node.do)
     connection = connections[owned.using]
     before = transaction_of(connection)
@@ -205,8 +243,9 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         settled = begun.at_error(whole, error, returned=returned)
         class_name = failure.classes[0] if failure.classes else None
         ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=class_name, settled=settled, open=tuple(begun.open))
-        return Failed(failure, doubtful=bool(begun.open)), ending
-    return Completed(payload.decode(json.loads(text))), Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
+        return Failed(failure, doubtful=bool(begun.open)), deciding.told(ending)
+    ending = Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
+    return Completed(payload.decode(json.loads(text))), deciding.told(ending)
 
 
 def _call(function: Callable[[Attempt], Any], attempt: Attempt) -> Any:
