@@ -14,7 +14,7 @@ from flows.core import context as core
 from flows.core import payload
 from flows.core.context import Context, Item, Section, Tokens
 from flows.core.errors import PayloadError
-from flows.core.nodes.activity import Decision
+from flows.core.nodes.activity import WORKER_LOST, Decision
 from flows.core.nodes.waits import Approval, Wait
 from flows.services.owned import Owned
 from flows.store import context as store
@@ -94,7 +94,7 @@ def _decision(owned: Owned, record: store.Record) -> Iterable[Item]:
     node = definition.nodes[activity.node]
     if isinstance(node, Decision):
         yield core.fact("choices", list(node.choices))
-    if activity.last_error:
+    if activity.last_error and activity.last_error != WORKER_LOST:  # the death of a worker is no news to a model
         yield core.fact("last_error", activity.last_error)
     if record.earlier:
         names = ("revision", "choice", "digest", "refused")
@@ -136,6 +136,8 @@ def _history(owned: Owned, record: store.Record, names: frozenset[str] | None) -
         elif isinstance(node, Wait):
             event = result if isinstance(result, Mapping) else {"payload": result}
             shown = {key: event[key] for key in ("value", "payload") if key in event}
+            if shown.get("value") == shown.get("payload"):
+                shown.pop("value", None)
             events.append(core.outside(name, shown, f"event:{node.event} {event.get('event', '')}".strip()))
         elif isinstance(node, Decision) and isinstance(result, Mapping) and "value" in result:
             shown = {key: result[key] for key in ("choice", "value") if key in result}
