@@ -16,7 +16,7 @@ from flows.core.protocol import ActivityStatus, AttemptOutcome, Outcome, Status,
 from flows.core.verdicts import Verdict
 from flows.services.owned import Owned
 from flows.store.move import Move
-from flows.store.sql import dumps
+from flows.store.sql import dumps, loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Ending:
     """How the running attempt ended: with an encoded result, or with a code; what it knows of its operations.
 
     `open`: those it knows nothing of. `calls`: its model calls, `context_hash`: what it last built for one.
+    `explained`: why its checkpoint is in conflict with what there is, for the log.
     """
 
     outcome: AttemptOutcome
@@ -46,6 +47,7 @@ class Ending:
     open: tuple[str, ...] = ()
     calls: tuple[ModelCall, ...] = ()
     context_hash: str = ""
+    explained: str = ""
 
 
 REFUSED = Ending(AttemptOutcome.REFUSED)
@@ -230,6 +232,8 @@ def _end_activity(owned: Owned, arrow: Move, ending: Ending | None, otherwise: A
     arrow.seq, arrow.fence = activity.seq, activity.fence
     arrow.result, arrow.attempt_outcome = ending.result, ending.outcome
     arrow.attempt_error, arrow.error_class = ending.code, ending.error_class
+    if ending.explained:
+        arrow.note = dumps({"conflict": ending.explained})
     arrow.trigger, arrow.trigger_ref = ("completed" if good else ending.outcome.value), str(activity.seq)
 
 
@@ -246,7 +250,7 @@ def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
 
 
 def _note(arrow: Move, decided: Decided, via: tuple[str, ...]) -> Move:
-    note: dict[str, Any] = {}
+    note: dict[str, Any] = loads(arrow.note) if arrow.note else {}
     if via:
         note["via"] = list(via)
     if decided.dropped:

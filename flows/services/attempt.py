@@ -22,9 +22,9 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.context import Context
 from flows.core.effects import Effect
-from flows.core.errors import ActivityError, Failure, LostOwnership, StateConflict, classify
+from flows.core.errors import ActivityError, Failure, LostOwnership, classify
 from flows.core.ids import operation_id
-from flows.core.nodes.activity import Activity, Decision
+from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import LIVE, AttemptOutcome, Status
 from flows.core.state import Completed, Failed, Trigger, Woken
@@ -36,6 +36,7 @@ from flows.services.deciding import Deciding
 from flows.services.effects import Call, Effects
 from flows.services.operation import headers
 from flows.services.owned import Owned
+from flows.services.resuming import CheckpointConflict, conflict_of
 from flows.store import attempts as store
 from flows.store.sql import loads
 
@@ -222,7 +223,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
             if owned.definition.passes(node.name):
                 gating.pass_gate(owned, attempt, limits.placements)
             if taken_over:
-                _validate_checkpoint(owned, attempt, node)
+                attempt.checkpoint_conflict = conflict_of(owned, attempt, node)
             whole = begun.begin("", _request(node.own_effect, owned)) if node.own_effect is not None else None
             answer = _call(function, attempt) if whole is None or not whole.done else whole.evidence
         returned = True
@@ -242,7 +243,15 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         tidy(connection, before)
         settled = begun.at_error(whole, error, returned=returned)
         class_name = failure.classes[0] if failure.classes else None
-        ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=class_name, settled=settled, open=tuple(begun.open))
+        told = error.explained if isinstance(error, CheckpointConflict) else ""
+        ending = Ending(
+            AttemptOutcome.FAILED,
+            code=failure.code,
+            error_class=class_name,
+            settled=settled,
+            open=tuple(begun.open),
+            explained=told,
+        )
         return Failed(failure, doubtful=bool(begun.open)), deciding.told(ending)
     ending = Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
     return Completed(payload.decode(json.loads(text))), deciding.told(ending)
@@ -279,18 +288,6 @@ def _approved(owned: Owned) -> Mapping[str, Any] | None:
         return None
     fact = owned.facts.approvals.get(node.gate.approved_by)
     return copy.deepcopy(dict(fact.candidate)) if fact else None
-
-
-def _validate_checkpoint(owned: Owned, attempt: Attempt, node: Activity) -> None:
-    """A checkpoint that names a state which is gone ends the attempt; a Decision is told instead, for replanning is the way out."""
-    policy = owned.definition.checkpoint if owned.definition else None
-    if policy is None or policy.validate is None or not attempt.checkpoint:
-        return
-    problem = policy.validate(attempt)
-    if problem and isinstance(node, Decision):
-        attempt.checkpoint_conflict = problem
-    elif problem:
-        raise StateConflict(f"the checkpoint names a state that is gone: {problem}")
 
 
 def _timeout(owned: Owned) -> float:
