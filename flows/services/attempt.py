@@ -146,6 +146,7 @@ class Attempt:
         max_tokens: int,
         extra: Mapping[str, Any] | None = None,
         nodes: Iterable[str] | None = None,
+        without: Iterable[str] = (),
         item_bytes: int = ITEM_BYTES,
         tokens: Callable[[str], int] | None = None,
     ) -> Context:
@@ -154,12 +155,13 @@ class Attempt:
         Args:
             max_tokens: the hard bound. tokens: a function that counts a text's; without it a token is four bytes.
             extra: name → `Fact(…)` or `Untrusted(…)`, what your code knows besides (file outlines, revision history).
-            nodes: only the results, events and answers of these nodes. item_bytes: the bound of one item, 4,000.
+            nodes: only the results, events and answers of these nodes. without: sections that this decision does not need.
+            item_bytes: the bound of one item, 4,000.
 
         Raises:
-            PayloadError: an addition is not JSON, there is no such node, or the bound is too small for goal and decision alone.
+            PayloadError: an addition is not JSON, there is no such node or section, or the bound is too small for goal and decision alone.
         """
-        return self._deciding.context(Wanted(max_tokens, extra, nodes, item_bytes, tokens), self.checkpoint_conflict)
+        return self._deciding.context(Wanted(max_tokens, extra, nodes, without, item_bytes, tokens), self.checkpoint_conflict)
 
     def heartbeat(self) -> str:
         """Say that the work goes on: the timeout starts anew. Answers "continue", "cancel" (stop, clean up) or "lost" (stop at once)."""

@@ -29,6 +29,7 @@ class Wanted:
     max_tokens: int
     extra: Mapping[str, Any] | None = None
     nodes: Iterable[str] | None = None
+    without: Iterable[str] = ()
     item_bytes: int = ITEM_BYTES
     tokens: Tokens | None = None
 
@@ -37,7 +38,7 @@ def context_of(owned: Owned, wanted: Wanted, conflict: str | None) -> Context:
     """The context of the running attempt.
 
     Raises:
-        PayloadError: an addition is not JSON, `nodes` names none of the flow's, or `max_tokens` is too small.
+        PayloadError: an addition is not JSON, `nodes` or `without` names what there is not, or `max_tokens` is too small.
     """
     row, activity = owned.row, owned.state.activity
     assert activity is not None
@@ -58,8 +59,9 @@ def context_of(owned: Owned, wanted: Wanted, conflict: str | None) -> Context:
         Section("events", tuple(events)),
         Section("results", tuple(results)),
     )
+    left = _left(wanted.without, producer)
     return core.build(
-        sections,
+        [section for section in sections if section.name not in left],
         max_tokens=wanted.max_tokens,
         item_bytes=wanted.item_bytes,
         tokens=wanted.tokens or core.estimated,
@@ -74,6 +76,15 @@ def _named(owned: Owned, nodes: Iterable[str] | None, producer: str) -> frozense
     names = frozenset((nodes,) if isinstance(nodes, str) else nodes)
     if unknown := names - set(owned.definition.nodes):
         raise PayloadError(producer, f"nodes= names {', '.join(sorted(map(repr, unknown)))}, and the flow has no such node")
+    return names
+
+
+def _left(without: Iterable[str], producer: str) -> frozenset[str]:
+    names = frozenset((without,) if isinstance(without, str) else without)
+    free = frozenset(core.ORDER) - core.KEPT
+    if names - free:
+        listed = ", ".join(sorted(map(repr, names - free)))
+        raise PayloadError(producer, f"without= names {listed}; {', '.join(sorted(free))} can be left out")
     return names
 
 
