@@ -87,7 +87,8 @@ class Attempt:
         headers: it, and the fences, to send along with a request.
         id, number: of this attempt. epoch, intent_version: to hand to systems that can fence.
         notes: what an earlier attempt of this visit left with `note`. checkpoint: the workflow's, as last saved.
-        checkpoint_conflict: for a Decision, why the state that the checkpoint names is gone (other activities do not run then).
+        checkpoint_conflict: why the state that the checkpoint names is gone: for a Decision, and for a node to which a StateConflict leads
+        (others do not run then).
         approved: the frozen candidate that people approved, where the node's gate asks for an approval; execute exactly this.
         versions: what the flow's probes saw just before this attempt (`fresh=`): name → version, to hand to systems that compare and set.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flows.core.errors import CompetenceFailure, StateConflict
+from flows.core.errors import CompetenceFailure, StateConflict, classify
 from flows.core.nodes.activity import Activity, Decision
 from flows.services.owned import Owned
 
@@ -28,10 +28,10 @@ class CheckpointConflict(StateConflict):
 
 
 def conflict_of(owned: Owned, attempt: Attempt, node: Activity) -> str | None:
-    """For a Decision: why the state that the checkpoint names is gone; None if it is there, or nobody is asked.
+    """For a node that replans: why the state that the checkpoint names is gone; None if it is there, or nobody is asked.
 
     Raises:
-        CheckpointConflict: it is gone, and the node is no Decision. CompetenceFailure: `validate=` gave no such answer.
+        CheckpointConflict: it is gone, and the node does not replan. CompetenceFailure: `validate=` gave no such answer.
     """
     policy = owned.definition.checkpoint if owned.definition else None
     if policy is None or policy.validate is None or not attempt.checkpoint:
@@ -41,6 +41,13 @@ def conflict_of(owned: Owned, attempt: Attempt, node: Activity) -> str | None:
         # True for "sound" would be taken for a conflict, False for "gone" for none: neither is guessed at.
         asked = f"validate= of the checkpoint of {owned.row.flow_name}"
         raise CompetenceFailure(f"{asked} returned {problem!r:.80}; it returns None, or a text that explains the conflict")
-    if problem and not isinstance(node, Decision):
+    if problem and not _replans(owned, node):
         raise CheckpointConflict(problem)
     return problem or None
+
+
+def _replans(owned: Owned, node: Activity) -> bool:
+    assert owned.definition is not None
+    conflict = classify(CheckpointConflict("")).classes
+    led = {other.route_for_error(conflict) for other in owned.definition.nodes.values()}
+    return isinstance(node, Decision) or node.name in led

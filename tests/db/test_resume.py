@@ -173,3 +173,27 @@ def test_a_decision_is_told_and_its_route_takes_the_conflict_along(
     assert [one.choice for one in rows(run)] == ["again"]
     notes = Transition.objects.filter(workflow_id=run.id, note__has_key="conflict").values_list("to_node", "note__conflict")
     assert list(notes) == [("choose", "abc is gone")]
+
+
+def test_where_a_conflict_leads_is_told_of_it_in_the_same_turn_and_in_another(
+    worker: LocalWorker, declare: Callable[..., type[flows.Flow]]
+) -> None:
+    """Which turn takes it up is chance; what it is told is not."""
+    for queue in ("agents", "cleanup"):
+        says.clear()
+        flow = declare(
+            f"t-leads-{queue}",
+            meta={"checkpoint": Checkpoint(validate=lambda attempt: says[0] if says else None)},
+            plan=Activity(factories.work, then="pause"),
+            pause=Wait("t.resume", key=queue, deadline=Deadline(days=9, then=ESCALATE), then="apply"),
+            apply=Activity(factories.work, on={StateConflict: "again"}, then="done"),
+            again=Activity(factories.work, queue=queue, then="done"),
+            done=End(COMPLETE),
+        )
+        seen: list[str | None] = []
+        does["again"] = lambda attempt, seen=seen: seen.append(attempt.checkpoint_conflict)
+        run = asleep(flow, worker)
+        says.append("abc is gone")
+        flows.signal(f"wake-{queue}", "t.resume", key=queue, payload={})
+        worker.run()
+        assert (status(run)[0], seen, factories.called("apply")) == ("complete", ["abc is gone"], 0)
