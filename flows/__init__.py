@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flows.core.commitments import Commits
+from flows.core.context import Context, Fact, Untrusted
 from flows.core.definition import Flow as _Flow
 from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
 from flows.core.nodes import (
@@ -163,11 +164,13 @@ __all__ = [
     "Checkpoint",
     "Commits",
     "Competence",
+    "Context",
     "Deadline",
     "Decision",
     "DidNotHappen",
     "Effect",
     "End",
+    "Fact",
     "Flow",
     "Fresh",
     "Gate",
@@ -179,6 +182,7 @@ __all__ = [
     "State",
     "Step",
     "Unknown",
+    "Untrusted",
     "Verdict",
     "Visits",
     "Wait",

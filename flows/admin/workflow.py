@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows import registry
-from flows.admin import operation_page, rendering
+from flows.admin import candidates, operation_page, rendering
 from flows.admin.read_only import ReadOnlyAdmin, Shown, as_uuid
 from flows.core.protocol import WAIT_KINDS, Status
 from flows.models import Activity, Operation, Timer, Wait, Workflow
@@ -137,6 +137,7 @@ class WorkflowAdmin(ReadOnlyAdmin):
             "timers": Timer.objects.using(using).filter(workflow_id=obj.pk, status="pending").order_by("due_at")[:20],
             "effects": [operation_page.line(one, self.url) for one in effects[:MAX_ROWS]],
             "effects_more": len(effects) > MAX_ROWS,
+            **candidates.section(obj.pk, using),
             "timeline": _timeline(told),
             "timeline_more": len(told.timeline) > MAX_ROWS,
             "activities": list(activities),

@@ -610,9 +610,9 @@ class Migration(migrations.Migration):
                 name="outlast_budget_entry_entry",
             ),
         ),
-        migrations.AddIndex(
+        migrations.AddConstraint(
             model_name="candidate",
-            index=models.Index(fields=["workflow", "activity_seq"], name="outlast_candidate_of"),
+            constraint=models.UniqueConstraint(fields=("workflow", "activity_seq", "attempt"), name="outlast_candidate_once"),
         ),
         migrations.AddIndex(
             model_name="observation",

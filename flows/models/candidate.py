@@ -37,7 +37,7 @@ class Candidate(models.Model):
         verbose_name = _("candidate")
         verbose_name_plural = _("candidates")
         default_permissions = ("view",)
-        indexes = [models.Index(fields=["workflow", "activity_seq"], name="outlast_candidate_of")]
+        constraints = [models.UniqueConstraint(fields=["workflow", "activity_seq", "attempt"], name="outlast_candidate_once")]
 
     def __str__(self) -> str:
         return f"{self.node} {self.revision}: {self.choice or self.refused}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from flows.conf import conf
 from flows.core import moves, payload
+from flows.core.artifact import ModelCall
 from flows.core.decide import DEFINITION_FAULT, Decided
 from flows.core.effects import OperationStatus
 from flows.core.errors import PayloadError
@@ -15,7 +16,7 @@ from flows.core.protocol import ActivityStatus, AttemptOutcome, Outcome, Status,
 from flows.core.verdicts import Verdict
 from flows.services.owned import Owned
 from flows.store.move import Move
-from flows.store.sql import dumps
+from flows.store.sql import dumps, loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Settlement:
 class Ending:
     """How the running attempt ended: with an encoded result, or with a code; what it knows of its operations.
 
-    `open`: those it knows nothing of.
+    `open`: those it knows nothing of. `calls`: its model calls, `context_hash`: what it last built for one.
+    `explained`: why its checkpoint is in conflict with what there is, for the log.
     """
 
     outcome: AttemptOutcome
@@ -43,6 +45,9 @@ class Ending:
     error_class: str | None = None
     settled: tuple[Settlement, ...] = ()
     open: tuple[str, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
+    context_hash: str = ""
+    explained: str = ""
 
 
 REFUSED = Ending(AttemptOutcome.REFUSED)
@@ -233,6 +238,8 @@ def _end_activity(owned: Owned, arrow: Move, ending: Ending | None, otherwise: A
     arrow.seq, arrow.fence = activity.seq, activity.fence
     arrow.result, arrow.attempt_outcome = ending.result, ending.outcome
     arrow.attempt_error, arrow.error_class = ending.code, ending.error_class
+    if ending.explained:
+        arrow.note = dumps({"conflict": ending.explained})
     arrow.trigger, arrow.trigger_ref = ("completed" if good else ending.outcome.value), str(activity.seq)
 
 
@@ -249,7 +256,7 @@ def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
 
 
 def _note(arrow: Move, decided: Decided, via: tuple[str, ...]) -> Move:
-    note: dict[str, Any] = {}
+    note: dict[str, Any] = loads(arrow.note) if arrow.note else {}
     if via:
         note["via"] = list(via)
     if decided.dropped:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -18,19 +18,23 @@ from django.db import connections
 from flows import registry
 from flows.conf import conf
 from flows.core import payload
+from flows.core.context import Context
 from flows.core.effects import Effect
-from flows.core.errors import ActivityError, Failure, LostOwnership, StateConflict, classify
+from flows.core.errors import ActivityError, Failure, LostOwnership, classify
 from flows.core.ids import operation_id
-from flows.core.nodes.activity import Activity, Decision
+from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import LIVE, AttemptOutcome, Status
 from flows.core.state import Completed, Failed, Trigger, Woken
 from flows.services import effects, gating, obligations
 from flows.services.arrows import REFUSED, Ending
 from flows.services.authored import call, tidy, transaction_of
+from flows.services.context import ITEM_BYTES, Wanted
+from flows.services.deciding import Deciding
 from flows.services.effects import Call, Effects
 from flows.services.operation import headers
 from flows.services.owned import Owned
+from flows.services.resuming import CheckpointConflict, conflict_of
 from flows.store import attempts as store
 from flows.store.sql import loads
 
@@ -81,12 +85,13 @@ class Attempt:
         headers: it, and the fences, to send along with a request.
         id, number: of this attempt. epoch, intent_version: to hand to systems that can fence.
         notes: what an earlier attempt of this visit left with `note`. checkpoint: the workflow's, as last saved.
-        checkpoint_conflict: for a Decision, why the state that the checkpoint names is gone (other activities do not run then).
+        checkpoint_conflict: why the state that the checkpoint names is gone: for a Decision, and for a node to which a StateConflict leads
+        (others do not run then).
         approved: the frozen candidate that people approved, where the node's gate asks for an approval; execute exactly this.
         versions: what the flow's probes saw just before this attempt (`fresh=`): name → version, to hand to systems that compare and set.
     """
 
-    def __init__(self, owned: Owned, limits: Limits, begun: Effects | None = None) -> None:
+    def __init__(self, owned: Owned, limits: Limits, begun: Effects | None = None, deciding: Deciding | None = None) -> None:
         state, activity = owned.state, owned.state.activity
         assert activity is not None
         self._owned, self._limits = owned, limits
@@ -101,6 +106,7 @@ class Attempt:
         self.epoch, self.intent_version = state.epoch, state.intent_version
         self.headers = headers(self.operation_id, self.id, self.intent_version, self.epoch)
         self._effects = begun or Effects(owned, limits.owns)
+        self._deciding = deciding or Deciding(owned)
         self.user_id = owned.row.user_id
         self.last_error = activity.last_error
         self.notes: Any = copy.deepcopy(activity.notes)
@@ -120,6 +126,41 @@ class Attempt:
             CompetenceFailure: the same operation was asked for with another request. PayloadError: the request cannot be stored.
         """
         return self._effects.named(name, request)
+
+    def record_model(self, model: str, **call: Any) -> None:
+        """Say that a model was called; once for each call of this attempt of a Decision. Kept are hashes and numbers, never text.
+
+        Args:
+            model: its name. prompt, output: text, bytes or JSON, hashed here; or prompt_hash, output_hash.
+            usage: input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens; cost, as text.
+
+        Raises:
+            PayloadError: anything else, such as a model's reasoning, is refused. DefinitionError: the node is no Decision.
+        """
+        self._deciding.record(model, call)
+
+    def context(
+        self,
+        *,
+        max_tokens: int,
+        extra: Mapping[str, Any] | None = None,
+        nodes: Iterable[str] | None = None,
+        without: Iterable[str] = (),
+        item_bytes: int = ITEM_BYTES,
+        tokens: Callable[[str], int] | None = None,
+    ) -> Context:
+        """What a model needs to know here, rebuilt from durable state: facts, and fenced text from outside, in one order and within a bound.
+
+        Args:
+            max_tokens: the hard bound. tokens: a function that counts a text's; without it a token is four bytes.
+            extra: name → `Fact(…)` or `Untrusted(…)`, what your code knows besides (file outlines, revision history).
+            nodes: only the results, events and answers of these nodes. without: sections that this decision does not need.
+            item_bytes: the bound of one item, 4,000.
+
+        Raises:
+            PayloadError: an addition is not JSON, there is no such node or section, or the bound is too small for goal and decision alone.
+        """
+        return self._deciding.context(Wanted(max_tokens, extra, nodes, without, item_bytes, tokens), self.checkpoint_conflict)
 
     def heartbeat(self) -> str:
         """Say that the work goes on: the timeout starts anew. Answers "continue", "cancel" (stop, clean up) or "lost" (stop at once)."""
@@ -171,7 +212,8 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     node = owned.definition.nodes[owned.state.node]
     assert isinstance(node, Activity)
     begun = Effects(owned, limits.owns)
-    attempt = Attempt(owned, limits, begun)
+    deciding = Deciding(owned)
+    attempt = Attempt(owned, limits, begun, deciding)
     function = registry.function(node.step(attempt.step).do if isinstance(node, Pipeline) else node.do)
     connection = connections[owned.using]
     before = transaction_of(connection)
@@ -182,7 +224,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
             if owned.definition.passes(node.name):
                 gating.pass_gate(owned, attempt, limits.placements)
             if taken_over:
-                _validate_checkpoint(owned, attempt, node)
+                attempt.checkpoint_conflict = conflict_of(owned, attempt, node)
             whole = begun.begin("", _request(node.own_effect, owned)) if node.own_effect is not None else None
             answer = call(function, attempt) if whole is None or not whole.done else whole.evidence
         returned = True
@@ -202,9 +244,18 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         tidy(connection, before)
         settled = begun.at_error(whole, error, returned=returned)
         class_name = failure.classes[0] if failure.classes else None
-        ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=class_name, settled=settled, open=tuple(begun.open))
-        return Failed(failure, doubtful=bool(begun.open)), ending
-    return Completed(payload.decode(json.loads(text))), Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
+        told = error.explained if isinstance(error, CheckpointConflict) else ""
+        ending = Ending(
+            AttemptOutcome.FAILED,
+            code=failure.code,
+            error_class=class_name,
+            settled=settled,
+            open=tuple(begun.open),
+            explained=told,
+        )
+        return Failed(failure, doubtful=bool(begun.open)), deciding.told(ending)
+    ending = Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
+    return Completed(payload.decode(json.loads(text))), deciding.told(ending)
 
 
 def _request(effect: Effect, owned: Owned) -> Any:
@@ -233,18 +284,6 @@ def _approved(owned: Owned) -> Mapping[str, Any] | None:
         return None
     fact = owned.facts.approvals.get(node.gate.approved_by)
     return copy.deepcopy(dict(fact.candidate)) if fact else None
-
-
-def _validate_checkpoint(owned: Owned, attempt: Attempt, node: Activity) -> None:
-    """A checkpoint that names a state which is gone ends the attempt; a Decision is told instead, for replanning is the way out."""
-    policy = owned.definition.checkpoint if owned.definition else None
-    if policy is None or policy.validate is None or not attempt.checkpoint:
-        return
-    problem = policy.validate(attempt)
-    if problem and isinstance(node, Decision):
-        attempt.checkpoint_conflict = problem
-    elif problem:
-        raise StateConflict(f"the checkpoint names a state that is gone: {problem}")
 
 
 def _timeout(owned: Owned) -> float:

@@ -26,7 +26,7 @@ from flows.core.nodes.activity import Activity
 from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.dispatch import after_commit, hints_for, look_soon
-from flows.services import arrows, control, effects, gating, notices, obligations
+from flows.services import arrows, artifacts, control, effects, gating, notices, obligations
 from flows.services.arrows import Ending
 from flows.services.clock import now
 from flows.services.follow import known_results, now_running, timeout_of, visit_of
@@ -94,11 +94,12 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
 
 
 def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
-    """The move, and with it what the attempt knows of its own effect, of what it has fulfilled and verified, and the verdict: one commit."""
+    """The move, and with it the verdict and what the attempt knows of its effect and of what it fulfilled, verified and proposed: one commit."""
     fulfils = effects.fulfils(owned, ending)
     verified = gating.verified(owned, trigger)
     settled = ending.settled if ending is not None else ()
-    if decided.refusal is None and verified is None and not (settled or fulfils):
+    artifact = artifacts.of_attempt(owned, trigger, decided, ending)
+    if decided.refusal is None and verified is None and artifact is None and not (settled or fulfils):
         return _commit(owned, trigger, decided, keeping, ending)
     row, owed = owned.row, owned.row.owed
     try:
@@ -111,6 +112,8 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
                 effects.fulfil(owned)
             if verified is not None:
                 gating.verify(owned, trigger, passed=verified)
+            if artifact is not None:
+                artifacts.record(artifact, owned.using)
             if decided.refusal is not None:
                 gating.refused(owned, decided.refusal)
             progress = _commit(owned, trigger, decided, keeping, ending)

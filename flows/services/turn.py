@@ -167,7 +167,7 @@ def work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
                 logger.warning("lease lost before %s was started; the work is put back by the sweep", owned.label)
                 return Progress.LOST
             trigger, ending = attempt.run(owned, host, taken_over=taken_over)
-            taken_over = False
+            taken_over = bool(ending.explained)  # where a conflict leads is told of it
             progress = _insist(host, owned, trigger, keeping, ending)
             if progress is Progress.LOST and attempt.keep_late(owned, ending):
                 logger.warning("late result of %s in workflow %s is kept as evidence", owned.label, owned.row.id)

@@ -11,7 +11,22 @@ from django.test import override_settings
 
 from flows.core.ids import new_id
 from flows.models import Timer, Wait, Workflow
-from flows.store import advance, attempts, claim, events, leave, load, locks, move, recover, start, tick, timers
+from flows.store import (
+    advance,
+    attempts,
+    candidates,
+    claim,
+    context,
+    events,
+    leave,
+    load,
+    locks,
+    move,
+    recover,
+    start,
+    tick,
+    timers,
+)
 from flows.testing import LocalWorker, local_worker
 from tests import factories
 from tests.factories import Ask, Line, Nap
@@ -66,6 +81,14 @@ INSERT INTO outlast_operation (
 SELECT md5('w' || n)::uuid || '/one/' || s, md5('w' || n)::uuid, s, 'one', '', 'effect', 'succeeded', '', 1, 0, 1, false, false, false,
     '', now(), '', 0, 0, 0
 FROM generate_series(1, %(count)s) n, generate_series(1, 3) s;
+
+INSERT INTO outlast_candidate (workflow_id, node, activity_seq, attempt, revision, choice, digest, refused, release, model, prompt_hash,
+    context_hash, output_hash, usage, evidence_digest, at)
+SELECT md5('w' || n)::uuid, 'one', s, 1, 1, 'patch', '', '', '', '', '', '', '', '{}', '', now()
+FROM generate_series(1, %(count)s) n, generate_series(1, 3) s;
+
+INSERT INTO outlast_observation (workflow_id, node, activity_seq, attempt, name, version, baseline, at)
+SELECT md5('w' || n)::uuid, 'one', s, 1, 'main', 'v', true, now() FROM generate_series(1, %(count)s) n, generate_series(1, 3) s;
 
 INSERT INTO outlast_commitment (workflow_id, activity_seq, node, visit, name, kind, reference, status, releasable, may_defer, holder, reason,
     opened_at, closed_at, closed_by)
@@ -197,6 +220,16 @@ def test_attempts(busy: LocalWorker) -> None:
     good(explain(attempts.HEARTBEAT, beat), 40)
     good(explain(attempts.CHECKPOINT, {**beat, "checkpoint": "{}"}), 20)
     good(explain(attempts.LATE, {"id": one.row.id, "seq": 1, "number": 1, "result": "{}"}), 20)
+
+
+def test_a_decision(busy: LocalWorker) -> None:
+    old = Workflow.objects.filter(status="complete").values_list("pk", flat=True)[0]
+    read = {"id": old, "seq": 1, "node": "one", "policy": "p", "policy_version": 1}
+    plan = explain(context.READ, read)
+    assert plan.whole <= {"outlast_policy", "outlast_intent_revision"}, "which are empty here"
+    assert plan.pages <= 80, plan.text
+    made = candidates.Artifact(old, "one", 9, 1, 1, "", "", "X", "", "", "", "", "", "{}", "")
+    good(explain(candidates.ARTIFACT, {name: getattr(made, name) for name in candidates.Artifact.__dataclass_fields__}), 20)
 
 
 def test_verbs(busy: LocalWorker) -> None:

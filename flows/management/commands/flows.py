@@ -18,7 +18,7 @@ from flows.core import graph, visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import find, operations, rules, words
+from flows.management import decisions, find, operations, rules, words
 from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
@@ -123,8 +123,9 @@ class Command(BaseCommand):
         using = options["database"]
         found = describe.describe(find.workflow(id, using), using=using)
         rows = list(operations.of(found.id, using))
-        text = "\n\n".join(part for part in (words.description(found), operations.of_run(rows)) if part)
-        self._put({**dataclasses.asdict(found), "operations": operations.as_data(rows)}, text, options)
+        made = decisions.of(found.id, using)
+        text = "\n\n".join(part for part in (words.description(found), operations.of_run(rows), decisions.as_table(made)) if part)
+        self._put({**dataclasses.asdict(found), "operations": operations.as_data(rows), "candidates": made}, text, options)
 
     def do_policy(self, **options: Any) -> None:
         """Policies: listed, published, adopted."""

@@ -48,6 +48,7 @@ def propose_patch(attempt: Attempt) -> Candidate:
     feedback = reading.feedback(attempt)
     model, request = get_model(), reading.request(attempt, space, base, feedback)
     answer = model.complete(request)
+    attempt.record_model(model.name, prompt_hash=request.digest, output_hash=answer.digest, usage=answer.usage)
     evidence = [
         {"kind": "model", "name": model.name, "request": request.digest, "answer": answer.digest},
         *({"kind": "feedback", **item} for item in feedback),

@@ -6,8 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from flows import Fact, Untrusted
 from flows.errors import CompetenceFailure, StateConflict
-from project.agents.coding.model import INSTRUCTIONS, ModelRequest, Untrusted
+from project.agents.coding.model import INSTRUCTIONS, ModelRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from project.agents.coding.git import Workspace
 
 PINS = "requirements.txt"
-MAX_CONTEXT, MAX_FEEDBACK, MAX_TEXT = 200_000, 8, 4_000
+MAX_TOKENS, MAX_FEEDBACK, MAX_TEXT = 50_000, 8, 4_000
 
 
 def pinned(space: Workspace, commit: str, library: str) -> str | None:
@@ -77,18 +78,26 @@ def feedback(attempt: Attempt) -> list[dict[str, str]]:
 
 
 def request(attempt: Attempt, space: Workspace, commit: str, remarks: list[dict[str, str]]) -> ModelRequest:
-    """The context of one decision, rebuilt from record and repository; what others wrote is labelled so."""
+    """The context of one decision, rebuilt from record and repository; what others wrote is fenced and labelled so.
+
+    Of earlier nodes nothing is shown: what they found may be out of date, and what was said of the candidates is in the remarks.
+    """
     library, target = attempt.input["library"], attempt.input["to"]
     version = pinned(space, commit, library)
     if version is None:
         raise StateConflict(f"{PINS} of main pins no {library}")
     files, known = space.files(commit), uses(space, commit, library)
-    shown = [PINS, *known, "CHANGELOG.md", "UPGRADING.md"]
+    shown = [path for path in (PINS, *known, "CHANGELOG.md", "UPGRADING.md") if path in files]
     notes = f"vendor/{library}-{target}/CHANGES.md"
-    data = [Untrusted(f"file:{path}", space.read(commit, path)) for path in shown if path in files]
-    data += [Untrusted("notes", space.read(commit, notes))] if notes in files else []
-    data += [Untrusted(item["source"], item["text"]) for item in remarks]
-    if sum(len(item.text) for item in data) > MAX_CONTEXT:
+    extra: dict[str, Fact | Untrusted] = {
+        "upgrade": Fact({"library": library, "from": version, "to": target, "uses": known}, whole=True)
+    }
+    extra |= {path: Untrusted(space.read(commit, path), f"file:{path}", whole=True) for path in shown}
+    extra |= {notes: Untrusted(space.read(commit, notes), "notes", whole=True)} if notes in files else {}
+    extra |= {
+        f"remark {number}": Untrusted(item["text"], item["source"], whole=True) for number, item in enumerate(remarks, start=1)
+    }
+    context = attempt.context(max_tokens=MAX_TOKENS, extra=extra, nodes=(), without=["checkpoint"])
+    if any(left.section == "extra" for left in context.left_out):
         raise CompetenceFailure(f"what uses {library} is too large for one decision")
-    facts = {"library": library, "from": version, "to": target, "uses": known}
-    return ModelRequest(INSTRUCTIONS, facts, tuple(data), ("patch", "give_up"))
+    return ModelRequest(INSTRUCTIONS, context, ("patch", "give_up"))

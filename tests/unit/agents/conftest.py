@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from flows.core import canonical
+from flows import Context
+from flows.core import artifact, canonical
+from flows.core import context as core
+from flows.core.context import Section
 from flows.errors import VerificationFailed
 from project.agents.coding import git as git_module
 from project.agents.coding.ci import build
@@ -54,6 +57,18 @@ class FakeAttempt:
         assert len(canonical.canonical(facts)) < 16 * 1024
         self.world.checkpoint = copy.deepcopy(facts)
 
+    def context(self, *, max_tokens: int, extra: Any, nodes: Any, without: Any) -> Context:
+        decision = core.fact("node", {"node": self.node, "visit": self.visit})
+        sections = [
+            Section("goal", (core.fact("goal", "Upgrade it"),)),
+            Section("decision", (decision,)),
+            Section("extra", core.author_items(extra, "the context")),
+        ]
+        return core.build(sections, max_tokens=max_tokens)
+
+    def record_model(self, model: str, **call: Any) -> None:
+        self.world.models.append(artifact.model_call("the model call", model, **call))
+
     def heartbeat(self) -> str:
         return self.heartbeats.pop(0) if self.heartbeats else "continue"
 
@@ -65,6 +80,7 @@ class World:
     results: dict[str, Any] = dataclasses.field(default_factory=dict)
     visits: dict[str, int] = dataclasses.field(default_factory=dict)
     checkpoint: dict[str, Any] = dataclasses.field(default_factory=dict)
+    models: list[artifact.ModelCall] = dataclasses.field(default_factory=list)
 
     @property
     def remote(self) -> Path:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
-from flows.errors import InvalidCandidate
+from flows.errors import CompetenceFailure, InvalidCandidate
 from project.agents.coding import activities, policy, reading
 from project.agents.coding.git import clone
 from project.agents.coding.model import INSTRUCTIONS, ModelAnswer, RuleBasedModel
@@ -139,8 +140,9 @@ def test_a_patch_that_nobody_could_review_is_refused(at: Any) -> None:
 def test_the_evidence_names_model_request_and_answer(at: Any) -> None:
     world = at("workspace")
     world.run("workspace")
-    request = request_of(world)
-    evidence = world.run("propose")["evidence"]
+    attempt = world.attempt("propose")
+    request = request_of(world, attempt)
+    evidence = world.call(attempt)["evidence"]
     assert evidence == [
         {
             "kind": "model",
@@ -149,3 +151,46 @@ def test_the_evidence_names_model_request_and_answer(at: Any) -> None:
             "answer": RuleBasedModel().complete(request).digest,
         }
     ]
+
+
+def test_each_call_is_recorded_by_its_hashes_also_where_its_answer_is_refused(at: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = at("workspace")
+    world.run("workspace")
+    attempt = world.attempt("propose")
+    request = request_of(world, attempt)
+    world.call(attempt)
+    (call,) = world.models
+    answer = RuleBasedModel().complete(request)
+    assert (call.model, call.prompt_hash, call.output_hash) == ("rules-1", request.digest, answer.digest)
+    assert call.usage == {"input_tokens": request.context.tokens, "output_tokens": answer.usage["output_tokens"]}
+
+    class Wild:
+        name = "wild"
+
+        def complete(self, request: Any) -> ModelAnswer:
+            return ModelAnswer("patch", "trust me", {"../outside.py": "pass\n"})
+
+    monkeypatch.setattr(activities, "get_model", Wild)
+    with pytest.raises(InvalidCandidate):
+        world.run("propose")
+    assert [call.model for call in world.models] == ["rules-1", "wild"]
+
+
+def test_what_does_not_fit_into_one_decision_is_for_a_person(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.run("inspect", "workspace")
+    monkeypatch.setattr(reading, "MAX_TOKENS", 300)
+    with pytest.raises(CompetenceFailure, match="what uses latchkey is too large for one decision"):
+        world.run("propose")
+    assert world.models == []
+
+
+@pytest.mark.req("E5")
+def test_in_the_prompt_each_text_of_others_stands_inside_its_fence(at: Any) -> None:
+    world = at("revalidate")
+    world.answer("changes", ATTACK)
+    text = request_of(world).context.text
+    inside = "".join(re.findall(r"^<<<([0-9a-f]{16}) .*?^\1>>>$", text, re.MULTILINE | re.DOTALL))
+    rest = re.sub(r"^<<<([0-9a-f]{16}) .*?^\1>>>$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert inside
+    assert ATTACK in text
+    assert ATTACK not in rest
