@@ -43,6 +43,7 @@ CATALOGUE: dict[str, str] = {
     "E035": "a node that fulfils a commitment which no node begins",
     "E036": "a commitment whose deadline leads to a node",
     "E037": "an optional Decision",
+    "E061": "an attempt that needs more than the budget allows",
     "E099": "a declaration that cannot be checked",
 }
 
