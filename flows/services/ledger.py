@@ -65,7 +65,13 @@ def privileged(node: Node) -> bool:
 
 
 def ledgers(
-    definition: Definition | None, workflow: UUID, intent: UUID, kinds: Iterable[BudgetKind], using: str, *, lock: bool = False
+    definition: Definition | None,
+    workflow: UUID,
+    intent: UUID | None,
+    kinds: Iterable[BudgetKind],
+    using: str,
+    *,
+    lock: bool = False,
 ) -> list[Ledger]:
     """The ledgers of these kinds: the workflow's (as declared, where one is not made yet), then the intent's where it is limited."""
     wanted_kinds = list(kinds)

@@ -65,14 +65,14 @@ WITH known AS (
     FROM known k
     ON CONFLICT (intent_id, kind) WHERE intent_id IS NOT NULL DO NOTHING
     RETURNING id, spent
-), entered AS (
-    INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, reason, by_id, by_label, at)
-    SELECT m.id, 'raised', %(allowance)s::numeric, NULL::uuid, '', NULL::int, NULL::int, %(reason)s, %(by)s, %(by_label)s, flows_now()
-    FROM made m
+), limited AS (
+    INSERT INTO outlast_budget_entry (budget_id, entry, amount, node, reason, by_id, by_label, at)
+    SELECT m.id, 'raised', %(allowance)s::numeric, '', %(reason)s, %(by)s, %(by_label)s, flows_now() FROM made m
+), taken_over AS (
+    INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, reason, by_label, at)
+    SELECT m.id, 'carried', m.spent, NULL::uuid, '', NULL::int, NULL::int, '', '', flows_now() FROM made m WHERE m.spent > 0
     UNION ALL
-    SELECT m.id, 'carried', m.spent, NULL, '', NULL, NULL, '', %(by)s, '', flows_now() FROM made m WHERE m.spent > 0
-    UNION ALL
-    SELECT m.id, 'reserved', o.rest, o.workflow_id, o.node, o.activity_seq, o.attempt, '', %(by)s, '', flows_now() FROM made m CROSS JOIN open o
+    SELECT m.id, 'reserved', o.rest, o.workflow_id, o.node, o.activity_seq, o.attempt, '', '', flows_now() FROM made m CROSS JOIN open o
 )
 SELECT id FROM made
 """

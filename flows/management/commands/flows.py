@@ -18,7 +18,7 @@ from flows.core import graph, visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import find, operations, words
+from flows.management import budgets, find, operations, words
 from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
@@ -76,6 +76,7 @@ class Command(BaseCommand):
         operations.add_operations(effects)
         effects.add_argument("--limit", type=_positive, default=50, metavar="N")
         operations.add_resolve(verb("resolve", "Say what became of an effect of which nobody knows whether it happened."))
+        budgets.add_budget(verb("budget", "How the budgets of a run stand, or more of what is used up."))
         _add_graph(verb("graph", "Draw a flow."))
         verb("preview", "What a supersede of a run's intent would end, undo and give back; nothing is changed.", identified=True)
         verb("verify", "Compare log and row of one run, or of all; of all, look for what breaks an invariant, too.").add_argument(
@@ -219,6 +220,12 @@ class Command(BaseCommand):
         if not found:
             raise CommandError(found.sentence)
         self._say(found.sentence)
+
+    def do_budget(self, **options: Any) -> None:
+        """How the ledgers of a run stand; or raise one, and what followed from it."""
+        value, text, sentence = budgets.answer(using=options["database"], **options)
+        self._put(value, text, options)
+        self._say(sentence)
 
     def do_cancel(self, **options: Any) -> None:
         """Cancel a run."""
