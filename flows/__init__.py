@@ -10,6 +10,7 @@ import builtins
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from flows.core.budget import INHERIT, NEW, RESERVE, Budget, Kept, Spend
 from flows.core.commitments import Commits
 from flows.core.context import Context, Fact, Untrusted
 from flows.core.definition import Flow as _Flow
@@ -157,9 +158,13 @@ __all__ = [
     "ESCALATE",
     "FAIL",
     "FAILED",
+    "INHERIT",
+    "NEW",
+    "RESERVE",
     "Activity",
     "Approval",
     "Branch",
+    "Budget",
     "Candidate",
     "Checkpoint",
     "Commits",
@@ -175,10 +180,12 @@ __all__ = [
     "Fresh",
     "Gate",
     "Happened",
+    "Kept",
     "Pipeline",
     "Retry",
     "Servicing",
     "Sleep",
+    "Spend",
     "State",
     "Step",
     "Unknown",

@@ -1,5 +1,7 @@
-"""Pages of the durable record in the admin, read-only but for verdicts on operations and envelopes; Django finds it as any `admin.py`."""
+"""Pages of the durable record in Django's admin, which finds this package as any `admin.py`. Read-only but for verdicts on operations,
+more of a budget, and envelopes that are opened again.
+"""
 
-from flows.admin import commitments, operations, records, rules, workflow
+from flows.admin import budgets, commitments, operations, records, rules, workflow
 
-__all__ = ["commitments", "operations", "records", "rules", "workflow"]
+__all__ = ["budgets", "commitments", "operations", "records", "rules", "workflow"]

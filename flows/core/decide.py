@@ -68,7 +68,7 @@ def _decide(definition: Definition, state: State, trigger: Trigger, facts: Facts
     if node is None:
         return Decided(Suspend(state.node, Outcome.WORKFLOW_MIGRATION_REQUIRED, Verdict.WORKFLOW_MIGRATION_REQUIRED))
     takes_up = state.activity is not None and not isinstance(trigger, Completed | Failed)
-    if node.gate is not None and (takes_up or isinstance(trigger, Entered)):
+    if (node.gate is not None or facts.look is not None) and (takes_up or isinstance(trigger, Entered)):
         refusal = gate.check(definition, node, state, facts)
         if refusal is not None:
             return _refused(definition, state, facts, node, refusal)
@@ -139,7 +139,8 @@ def _settle(definition: Definition, state: State, facts: Facts, move: Move, pard
         if limited is not None:
             move = limited
             continue
-        refused = gate.check(definition, node, state, facts) if node.gate else None
+        asks = node.gate is not None or (bool(facts.reviews) and isinstance(node, Approval))
+        refused = gate.check(definition, node, state, facts) if asks else None
         if refused is not None:
             refusal = refused
             move = _verdict_move(definition, state, node, refused)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar
 
 from flows.core import canonical
+from flows.core.budget import MEASURED, ZERO, Budget
 from flows.core.nodes import Activity, Decision, Node
 from flows.core.nodes.waits import Approval
 from flows.core.policies import Checkpoint, Deadline, Fresh
+from flows.core.protocol import BudgetKind
 from flows.core.verdicts import Verdict
 
 #: Every flow class that was declared in this process, in order; `flows.registry` makes the look-up of it.
@@ -20,7 +23,7 @@ DECLARED: list[type[Flow]] = []
 #: Names that the class itself uses; a node of that name is a check error (outlast_flows.E013).
 RESERVED = frozenset({"Meta", "start", "start_many", "definition", "astart", "astart_many", "mro"})
 
-META_OPTIONS = frozenset({"name", "version", "deadline", "checkpoint", "policy", "abstract", "verbose_name"})
+META_OPTIONS = frozenset({"name", "version", "deadline", "checkpoint", "policy", "budget", "abstract", "verbose_name"})
 
 
 def kebab(name: str) -> str:
@@ -38,6 +41,7 @@ class Definition:
     deadline: Deadline | None = None
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     policy: str = ""
+    budget: Budget | None = None
     verbose_name: str = ""
     doc: str = ""
     where: str = ""
@@ -82,10 +86,35 @@ class Definition:
         found = [node.gate.competence for node in self.nodes.values() if node.gate and node.gate.competence]
         return {one.of: one.errors for one in found}
 
+    @cached_property
+    def reservations(self) -> Mapping[str, Mapping[BudgetKind, Decimal]]:
+        """Node → what one attempt of it sets aside before it begins; only nodes that draw on a budget are in it.
+
+        A Decision calls a model, where calls are limited. Computing is measured, where it is limited: nothing is set aside for it.
+        """
+        limits = self.budget.amounts if self.budget is not None else {}
+        found: dict[str, Mapping[BudgetKind, Decimal]] = {}
+        for name, node in self.nodes.items():
+            if not isinstance(node, Activity):
+                continue
+            calls = (
+                {BudgetKind.MODEL_CALLS: Decimal(1)} if isinstance(node, Decision) and BudgetKind.MODEL_CALLS in limits else {}
+            )
+            said = {**calls, **(node.spends.amounts if node.spends is not None else {})}
+            measured = {BudgetKind.COMPUTE_SECONDS: ZERO} if BudgetKind.COMPUTE_SECONDS in limits else {}
+            if wanted := {**measured, **{kind: amount for kind, amount in said.items() if amount or kind in MEASURED}}:
+                found[name] = wanted
+        return found
+
+    @cached_property
+    def limits_reviews(self) -> bool:
+        """Whether each request for approval is counted."""
+        return self.budget is not None and BudgetKind.HUMAN_REVIEWS in self.budget.amounts
+
     def passes(self, name: str) -> bool:
         """Whether an attempt at this node must pass the gate before its code runs."""
         node = self.nodes[name]
-        return isinstance(node, Activity) and (node.gate is not None or name in self.baselines)
+        return isinstance(node, Activity) and (node.gate is not None or name in self.baselines or name in self.reservations)
 
     @cached_property
     def compensates(self) -> bool:
@@ -119,8 +148,8 @@ class Flow:
     """Base class of definitions: a finite graph whose nodes are the attributes of the class, in order; the first is the start.
 
     `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, checkpoint, verbose_name, abstract,
-    policy (the name of the policy that runs are bound to). Two live versions of a flow are two classes with one name. A flow is found in
-    `flows.py` of an installed app.
+    policy (the name of the policy that runs are bound to), budget (what one run may use in all). Two live versions of a flow are two
+    classes with one name. A flow is found in `flows.py` of an installed app.
     """
 
     definition: ClassVar[Definition]
@@ -141,6 +170,7 @@ class Flow:
             deadline=settings.get("deadline"),
             checkpoint=settings.get("checkpoint", Checkpoint()),
             policy=settings.get("policy", ""),
+            budget=settings.get("budget"),
             verbose_name=settings.get("verbose_name", ""),
             doc=(cls.__doc__ or "").strip(),
             where=f"{cls.__module__}.{cls.__qualname__}",

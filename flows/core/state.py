@@ -191,6 +191,7 @@ class Facts:
     """What the gate looks at, beside the state. Collected after the claim has committed; `None` means nothing is recorded.
 
     `overloaded`: queues in which work waits longer than it should, so that there is no room for what is optional.
+    `reviews`: "", or why nobody may be asked for an approval any more (a used up budget).
     `look`: None until an attempt has looked; what only a look can tell is not asked before.
     """
 
@@ -201,4 +202,5 @@ class Facts:
     overloaded: frozenset[str] = frozenset()
     policy: PolicyFact | None = None
     release: ReleaseFact | None = None
+    reviews: str = ""
     look: Look | None = None

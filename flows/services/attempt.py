@@ -26,7 +26,7 @@ from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import LIVE, AttemptOutcome, Status
 from flows.core.state import Completed, Failed, Trigger, Woken
-from flows.services import effects, gating, obligations
+from flows.services import effects, gating, ledger, obligations
 from flows.services.arrows import REFUSED, Ending
 from flows.services.authored import call, tidy, transaction_of
 from flows.services.context import ITEM_BYTES, Wanted
@@ -114,6 +114,7 @@ class Attempt:
         self.checkpoint_conflict: str | None = None
         self.approved: Mapping[str, Any] | None = _approved(owned)
         self.versions: Mapping[str, str] = {}
+        self._began_in = transaction_of(connections[owned.using])
 
     def effect(self, name: str, request: Any = None) -> AbstractContextManager[Call]:
         """One of several effects of this activity, declared as `effects={NAME: Effect(…)}`: in flight, committed, before the block begins.
@@ -191,6 +192,24 @@ class Attempt:
             raise LostOwnership(f"workflow {row.id} is no longer this worker's")
         row.checkpoint = text
         self.checkpoint = json.loads(text)
+
+    def spend(self, **used: Any) -> str:
+        """Say what was used just now, `attempt.spend(model_tokens=812, cost="0.02")`: booked, durably, when this returns, limits or not.
+
+        Answers "within", "soft" (over a soft limit) or "hard" (nothing is left: stop and return; the next attempt that needs some is
+        refused). Of a kind of which an attempt says nothing, all that `spends=` set aside counts as used; `attempt.spend(model_calls=0)`
+        says that it was none.
+
+        Raises:
+            LostOwnership: this worker does not own the workflow any more; stop. DefinitionError: there is no such kind, the amount is none,
+            it is measured, or the call is inside a transaction.
+        """
+        return ledger.spend(self._owned, used, self._began_in)
+
+    @property
+    def budget(self) -> Mapping[str, Any]:
+        """What this attempt may still use, by kind, as it is on record now: only kinds that are limited, its own reservation included."""
+        return ledger.left(self._owned)
 
     def _beat(self, notes: str | None) -> str:
         row, activity = self._owned.row, self._owned.state.activity

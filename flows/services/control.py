@@ -16,7 +16,7 @@ from flows.core.errors import OutcomeUnknown, UnknownIntent, UnknownWorkflow
 from flows.core.protocol import LIVE, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Intent, Workflow
-from flows.services import identify, obligations
+from flows.services import identify, inherit, ledger, obligations
 from flows.services.start import Started, start
 from flows.store import leave as store
 from flows.store import locks
@@ -78,6 +78,7 @@ def cancel(workflow: Any, *, reason: str = "", by: Any = None, using: str | None
             return Controlled(Answer.TOO_LATE, status, row_id)
         who = identify.label(by)
         _on_the_way([row_id], Status.CANCELLED, "CANCEL_REQUESTED", "cancel", who, reason, alias)
+        ledger.settle_fenced([row_id], "CANCEL_REQUESTED", alias)
         status = _locked_status(row_id, workflow, alias)
     return Controlled(Answer.ACCEPTED, status, row_id)
 
@@ -122,9 +123,12 @@ def supersede(
         )  # fmt: skip
         registry.ended(left, alias)
         _on_the_way(obliged, Status.SUPERSEDED, "INTENT_SUPERSEDED", "supersede", str(version), reason, alias)
+        ledger.settle_fenced(ids, "INTENT_SUPERSEDED", alias)
         started = None
         if flow is not None:
             started = start(flow, input, key=key, intent=intent_id, by=by, using=alias)
+            if started.created:
+                inherit.carry(flow.definition, started.id, intent_id, version, ids, alias)
     return Superseded(Answer.ACCEPTED, intent_id, version, tuple(ids), started)
 
 

@@ -1,9 +1,9 @@
 """The look and the pass: before an attempt's code runs, what must hold is looked up, judged by the pure gate, and recorded (H1, H2).
 
     look ──► probes and providers, outside any transaction; their failure is the attempt's
-    judge ──► Run: pass      one transaction: observations, verdict, the approval used up
+    judge ──► Run: pass      one transaction: observations, verdict, the approval used up, the budget set aside
          └──► anything else: the attempt ends as refused; the arrow that follows records the verdict
-Guard of the pass: the workflow as claimed. An approval that is gone meanwhile: judged again, with fresh facts.
+Guard of the pass: the workflow as claimed. An approval or a budget that is gone meanwhile: judged again, with fresh facts.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from flows.core.nodes.base import Node
 from flows.core.policies import Fresh, Gate
 from flows.core.state import Completed, Failed, Look, Seen, Trigger, VerificationFact, Woken
 from flows.core.verdicts import Verdict
+from flows.services import ledger
 from flows.services.authored import call, transaction_of
 from flows.services.owned import Owned, approval_facts, policy_fact
 from flows.services.providers import Run, provider
@@ -65,7 +66,9 @@ def pass_gate(owned: Owned, attempt: Attempt, placements: Sequence[str]) -> None
             return
         assert owned.definition is not None
         owned.facts = replace(owned.facts, approvals=approval_facts(owned.definition, owned.row.id, owned.using))
-    raise LostOwnership(f"the approval of workflow {owned.row.id} changed {MAX_TRIES} times in one look; it is put back")
+    raise LostOwnership(
+        f"the approval or budget of workflow {owned.row.id} changed {MAX_TRIES} times in one look; it is put back"
+    )
 
 
 def _judge(owned: Owned) -> Decided:
@@ -94,6 +97,7 @@ def look(owned: Owned, attempt: Attempt, node: Node, placements: Sequence[str]) 
             authority={name: _answer("AUTHORITY", run, name) for name in gate.authority},
             competence=_answer("COMPETENCE", run, gate.competence.of, gate.competence.errors) if gate.competence else "",
             placement=_answer("PLACEMENT", run, gate.placement, placements) if gate.placement else "",
+            budget=ledger.look(owned, node),
             held=recorded.held,
         ),
     )
@@ -134,7 +138,7 @@ def _answer(setting: str, *arguments: Any) -> str:
 
 
 def _passed(owned: Owned, node: Node) -> bool:
-    """One transaction; False if the approval was no longer to be had.
+    """One transaction; False if the approval, or the budget, was no longer to be had.
 
     Raises:
         LostOwnership: somebody else has moved the workflow.
@@ -154,6 +158,8 @@ def _passed(owned: Owned, node: Node) -> bool:
                 plane = registry.wait_plane("approval")
                 if plane is None or not plane.use(owned.using, used.request_id, activity.seq):
                     raise _Gone
+            if not ledger.reserve(owned, node):
+                raise _Gone
     except _Gone:
         return False
     if used is not None:
@@ -162,7 +168,7 @@ def _passed(owned: Owned, node: Node) -> bool:
 
 
 class _Gone(Exception):
-    """Roll back: the approval is no longer to be had."""
+    """Roll back: the approval, or the budget, is no longer to be had."""
 
 
 def refused(owned: Owned, refusal: Refusal) -> None:

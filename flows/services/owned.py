@@ -29,6 +29,7 @@ from flows.core.state import (
     WaitState,
     Woken,
 )
+from flows.services import ledger
 from flows.store import gate, operations, tick
 from flows.store.claim import Claimed
 from flows.store.load import Loaded, load
@@ -133,6 +134,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         approvals=approval_facts(definition, row.id, using),
         overloaded=_overloaded(definition, using),
         policy=policy_fact(row, using),
+        reviews=ledger.reviews(definition, row.id, row.intent_id, using),
     )
     return Owned(row, definition, state, facts, worker, pid, using, bool(loaded and loaded.pause_requested))
 

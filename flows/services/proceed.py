@@ -26,7 +26,7 @@ from flows.core.nodes.activity import Activity
 from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.dispatch import after_commit, hints_for, look_soon
-from flows.services import arrows, artifacts, control, effects, gating, notices, obligations
+from flows.services import arrows, artifacts, control, effects, gating, ledger, notices, obligations
 from flows.services.arrows import Ending
 from flows.services.clock import now
 from flows.services.follow import known_results, now_running, timeout_of, visit_of
@@ -94,18 +94,26 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
 
 
 def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
-    """The move, and with it the verdict and what the attempt knows of its effect and of what it fulfilled, verified and proposed: one commit."""
+    """The move, and with it the verdict and what the attempt knows of its effect and of what it fulfilled, verified, proposed and used.
+
+    One commit. A budget is settled last (the lock order), and needs no lock before the move.
+    """
     fulfils = effects.fulfils(owned, ending)
     verified = gating.verified(owned, trigger)
     settled = ending.settled if ending is not None else ()
     artifact = artifacts.of_attempt(owned, trigger, decided, ending)
-    if decided.refusal is None and verified is None and artifact is None and not (settled or fulfils):
+    activity = owned.state.activity
+    draws = ending is not None and ledger.draws(owned, activity)
+    if decided.refusal is None and verified is None and artifact is None and not (settled or fulfils or draws):
         return _commit(owned, trigger, decided, keeping, ending)
     row, owed = owned.row, owned.row.owed
     try:
         with committing("effect", owned.using):
-            if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
+            as_seen = decided.refusal is None and verified is None and not (settled or fulfils)
+            if not as_seen and not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
                 return None
+            if not ledger.still_lacks(owned, decided.refusal):
+                raise _Again
             for settlement in settled:
                 effects.record_own(settlement, owned)
             if fulfils:
@@ -119,6 +127,8 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
             progress = _commit(owned, trigger, decided, keeping, ending)
             if progress is None:
                 raise _Again
+            if draws and activity is not None:
+                ledger.settle(owned, activity, ending)
     except BaseException:
         row.owed = owed  # rolled back, and so is what is known of it here
         raise
@@ -218,6 +228,8 @@ def _cancel(owned: Owned, code: str, ending: Ending | None) -> Progress | None:
     with committing("cancel", owned.using):
         if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
             return None
+        if ending is not None and activity is not None and ledger.draws(owned, activity):
+            ledger.settle(owned, activity, ending)
         control.cancel(row.id, reason=code, using=owned.using)
         if activity is not None and ending is not None and ending.result is not None:
             attempts.keep_late(row.id, activity.seq, activity.number, ending.result, owned.using)
@@ -287,6 +299,8 @@ def _park(
             events.consume(early[0], made.wait_id, owned.row.id, owned.using)
         if plane is not None:
             plane.opened(owned.using, _opening(owned, move, made, arrow.visit))
+            if not ledger.review(owned, move.node):
+                raise _Again
     if early is None or owned.pause:
         return Progress.LEFT
     return _woken_at_once(owned, trigger, decided, move, keeping, made, arrow)

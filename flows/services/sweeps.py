@@ -11,7 +11,7 @@ from flows.core.protocol import AttemptOutcome
 from flows.core.retry import timeout_failure
 from flows.core.state import Failed
 from flows.dispatch import PER_MESSAGE, after_commit, hints_for, look_soon, publish, service
-from flows.services import arrows, breach, obligations
+from flows.services import arrows, breach, ledger, obligations
 from flows.services.hinting import hint_ready
 from flows.services.owned import Owned, build
 from flows.services.proceed import Keeping, Progress, proceed
@@ -102,6 +102,7 @@ def put_back(ids: Iterable[UUID], using: str, *, proven: tuple[UUID, int] | None
             if move(arrows.put_back(owned, doubtful=doubtful), using) is None:
                 continue
             count += 1
+            ledger.settle_lost(owned, "WORKER_LOST")
             if doubtful:
                 obligations.doubt(row_id, "WORKER_LOST", using)
             elif not owned.pause:

@@ -1,12 +1,15 @@
-"""The five invariants of the record (P1), each a query for what breaks it. None is found in a sound record with live workers.
+"""The five invariants of the record (P1), and those of its ledgers (N1), each a query for what breaks it. None is found in a sound record with
+live workers.
 
-They look at live rows only. Where a crash may break one for a moment (an owner that died a second ago), the moment is left out.
+They look at live rows only; of ledgers, at those that have changed within a day. Where a crash may break one for a moment (an owner that died
+a second ago), the moment is left out.
 """
 
 from __future__ import annotations
 
 from uuid import UUID
 
+from flows.store.budgets import OPEN
 from flows.store.sql import run
 
 #: Seconds that recovery may take: a lease, and some.
@@ -54,6 +57,31 @@ WHERE c.status IN ('planned', 'active', 'breached', 'releasing') AND NOT c.relea
 LIMIT 100
 """
 
+#: The row of a ledger is what its entries add up to: one statement writes both.
+UNBALANCED = f"""
+SELECT coalesce(b.workflow_id, b.intent_id), format('the ledger of %s says %s spent and %s reserved, its entries %s and %s',
+    b.kind, b.spent, b.reserved, x.spent, x.reserved)
+FROM outlast_budget b CROSS JOIN LATERAL (
+    SELECT
+        coalesce(sum(e.amount) FILTER (WHERE e.entry IN ('spent', 'settled') OR e.entry = 'carried' AND b.intent_id IS NOT NULL), 0) AS spent,
+        coalesce(sum(greatest(e.amount - (
+            SELECT coalesce(sum(u.amount), 0) FROM outlast_budget_entry u
+            WHERE u.workflow_id = e.workflow_id AND u.activity_seq = e.activity_seq AND u.attempt = e.attempt AND u.budget_id = e.budget_id
+              AND u.entry = 'spent'), 0)) FILTER (WHERE {OPEN}), 0) AS reserved
+    FROM outlast_budget_entry e WHERE e.budget_id = b.id) x
+WHERE b.updated_at > flows_now() - interval '1 day' AND (b.spent <> x.spent OR b.reserved <> x.reserved)
+LIMIT 100
+"""
+
+UNSETTLED = f"""
+SELECT e.workflow_id, format('attempt %s of %s has ended, and what it had set aside is not settled', e.attempt, e.node)
+FROM outlast_budget b JOIN outlast_budget_entry e ON e.budget_id = b.id
+WHERE b.updated_at > flows_now() - interval '1 day' AND {OPEN} AND NOT EXISTS (
+    SELECT FROM outlast_activity a JOIN outlast_workflow w ON w.id = a.workflow_id AND w.active_seq = a.seq
+    WHERE a.workflow_id = e.workflow_id AND a.seq = e.activity_seq AND a.attempt = e.attempt AND a.status = 'running')
+LIMIT 100
+"""
+
 #: Name of the invariant → the query for what breaks it.
 INVARIANTS: dict[str, str] = {
     "no active workflow without owner or wait": OWNERLESS,
@@ -61,6 +89,8 @@ INVARIANTS: dict[str, str] = {
     "no retry path without an end": ENDLESS,
     "no reconciliation without protected capacity": UNPROTECTED,
     "no active commitment without a servicing path": UNSERVICED,
+    "no ledger that its entries do not add up to": UNBALANCED,
+    "no budget set aside for an attempt that has ended": UNSETTLED,
 }
 
 

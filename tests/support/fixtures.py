@@ -46,6 +46,7 @@ def sound(request: pytest.FixtureRequest, quick_commits: None, django_db_blocker
         with django_db_blocker.unblock():
             assert records.unsound() == []
             assert records.stranded() == []
+            assert records.unbalanced() == []
 
 
 @pytest.fixture

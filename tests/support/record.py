@@ -11,6 +11,8 @@ from django.db import connection, transaction
 
 from flows.dispatch import Hint
 from flows.services import describe
+from flows.store import invariants
+from flows.store.sql import run
 
 APPS = ("outlast_approvals", "outlast_flows", "admin", "sessions")
 KEPT = "outlast_tick"
@@ -74,6 +76,16 @@ def stranded() -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(STRANDED)
         return [f"{row[0]}: {row[1]}" for row in cursor.fetchall()]
+
+
+def unbalanced() -> list[str]:
+    """Ledgers that their entries do not add up to, and what was set aside and never settled."""
+    found = [
+        (row[0], row[1])
+        for query in (invariants.UNBALANCED, invariants.UNSETTLED)
+        for row in run("ledgers", query, {}, "default")
+    ]
+    return [f"{row_id}: {what}" for row_id, what in found]
 
 
 STRANDED = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flows.core.gate.check import Asked, Check, Known, Refusal
+from flows.core.nodes.waits import Approval
 from flows.core.verdicts import Verdict
 
 
@@ -61,6 +62,8 @@ def check_authority(known: Known) -> Refusal | None:
 
 def _budget(asked: Asked) -> Known | None:
     look = asked.facts.look
+    if isinstance(asked.node, Approval):
+        return {"refusal": asked.facts.reviews}
     return None if look is None or asked.node is None else {"refusal": look.budget}
 
 

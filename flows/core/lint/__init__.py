@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from flows.core.definition import Definition, Flow
-from flows.core.lint import approvals, declaration, effects, gates, loops, options, routes
+from flows.core.lint import approvals, budgets, declaration, effects, gates, loops, options, routes
 from flows.core.lint.problem import CATALOGUE, PREFIX, Problem, problem
 from flows.core.lint.view import View
 
@@ -37,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     effects.are_told_apart,
     effects.can_be_settled,
     effects.commitments_are_sound,
+    budgets.attempts_fit,
     approvals.gates_ask_approvals,
     approvals.candidates_exist,
     *gates.RULES,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+from flows.core.budget import Budget, Spend
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
 from flows.core.nodes import Activity, Approval, Pipeline, Wait
@@ -28,6 +29,7 @@ TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "queue": ((str,), 'queue="agents"'),
     "placement": ((str,), 'placement="gpu"'),
     "fulfils": ((str,), 'fulfils="window"'),
+    "spends": ((Spend, NONE), "spends=Spend(model_tokens=8000, model_calls=1)"),
     "optional": ((bool,), "optional=True"),
     "deadline": ((Deadline, NONE), "deadline=Deadline(hours=2, then=ESCALATE)"),
     "expires": ((Deadline, NONE), "expires=Deadline(hours=24, then=ESCALATE)"),
@@ -41,6 +43,7 @@ TYPES: dict[str, tuple[tuple[type, ...], str]] = {
 META_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "deadline": ((Deadline, NONE), "deadline = Deadline(days=2, then=ESCALATE)"),
     "checkpoint": ((Checkpoint,), "checkpoint = Checkpoint(validate=function)"),
+    "budget": ((Budget, NONE), "budget = Budget(model_calls=40)"),
 }
 
 #: Option that must not be empty → (code, what is wrong, the way out).

@@ -44,6 +44,7 @@ CATALOGUE: dict[str, str] = {
     "E036": "a commitment whose deadline leads to a node",
     "E037": "an optional Decision",
     "E038": "effect= and effects= on one node",
+    "E061": "an attempt that needs more than the budget allows",
     "E071": "a gate that must be looked up, on a node without attempts",
     "E072": "a verifier that verifies nothing",
     "E073": "one name for two probes",

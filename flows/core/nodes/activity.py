@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from flows.core import canonical
+from flows.core.budget import Spend
 from flows.core.commitments import BEGINS, Commits
 from flows.core.effects import Effect, Function
 from flows.core.errors import Failure, InvalidCandidate, PayloadError, Route, classify
@@ -45,6 +46,7 @@ class Activity(Node):
         fulfils: the name of a commitment that its good result ends.
         verifies: the node whose current candidate it verifies: a good result is recorded as a passed verification of exactly that candidate,
         VerificationFailed as one that did not pass; anything else verifies nothing.
+        spends: what one attempt may use at most, `Spend(model_tokens=8000, model_calls=1)`: it is set aside in the budgets before it begins.
         optional: the flow can do without it: under overload it is dropped, and the flow goes on with `then`.
     """
 
@@ -61,6 +63,7 @@ class Activity(Node):
     commits: Commits | tuple[Commits, ...] = field(kw_only=True, default=())
     fulfils: str = field(kw_only=True, default="")
     verifies: str = field(kw_only=True, default="")
+    spends: Spend | None = field(kw_only=True, default=None)
     optional: bool = field(kw_only=True, default=False)
 
     def dropped(self, facts: Facts) -> Move | None:

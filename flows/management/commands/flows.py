@@ -18,7 +18,7 @@ from flows.core import graph, visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import decisions, find, operations, rules, words
+from flows.management import budgets, decisions, find, operations, rules, words
 from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
@@ -78,6 +78,7 @@ class Command(BaseCommand):
         operations.add_resolve(verb("resolve", "Say what became of an effect of which nobody knows whether it happened."))
         rules.add_policy(verb("policy", "List policies, publish one, or adopt the newest version for a run."))
         rules.add_competence(verb("competence", "List competence envelopes, or open a closed one again."))
+        budgets.add_budget(verb("budget", "How the budgets of a run stand, or more of what is used up."))
         _add_graph(verb("graph", "Draw a flow."))
         verb("preview", "What a supersede of a run's intent would end, undo and give back; nothing is changed.", identified=True)
         verb("verify", "Compare log and row of one run, or of all; of all, look for what breaks an invariant, too.").add_argument(
@@ -230,6 +231,12 @@ class Command(BaseCommand):
         if not found:
             raise CommandError(found.sentence)
         self._say(found.sentence)
+
+    def do_budget(self, **options: Any) -> None:
+        """How the ledgers of a run stand; or raise one, and what followed from it."""
+        value, text, sentence = budgets.answer(using=options["database"], **options)
+        self._put(value, text, options)
+        self._say(sentence)
 
     def do_cancel(self, **options: Any) -> None:
         """Cancel a run."""
