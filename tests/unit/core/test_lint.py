@@ -20,23 +20,10 @@ from tests.support.flow_values import declare, work
 pytestmark = pytest.mark.req("G5")
 
 #: Those of the files beside this one.
-ELSEWHERE = {
-    "E033",
-    "E034",
-    "E035",
-    "E036",
-    "E037",
-    "E038",
-    "E061",
-    "E071",
-    "E072",
-    "E073",
-    "E074",
-    "E075",
-    "E076",
-    "W001",
-    "W002",
-}
+EFFECTS = {"E033", "E034", "E035", "E036", "E037", "E038", "W001", "W002"}
+BUDGETS = {"E061"}
+GATES = {"E071", "E072", "E073", "E074", "E075", "E076"}
+ELSEWHERE = EFFECTS | BUDGETS | GATES
 
 DUE = Deadline(hours=1, then=ESCALATE)
 DONE = {"done": End(COMPLETE)}
