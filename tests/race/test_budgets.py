@@ -31,7 +31,7 @@ from tests.support.races import overtaken, racers, together
 pytestmark = pytest.mark.req("N1")
 
 USING = "default"
-ROUNDS = 40
+ROUNDS = 25
 
 
 @pytest.fixture
