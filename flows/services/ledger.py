@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.db import connections
 
+from flows import registry
 from flows.core.budget import (
     MEASURED,
     SOFT,
@@ -35,8 +36,10 @@ from flows.core.nodes.base import Node
 from flows.core.protocol import AttemptOutcome, BudgetKind
 from flows.core.state import ActivityState
 from flows.core.verdicts import Verdict
+from flows.models import Workflow
 from flows.services.authored import transaction_of
 from flows.store import budgets as store
+from flows.store import locks
 from flows.store.budgets import Drawer
 from flows.store.sql import committing
 
@@ -145,11 +148,15 @@ def review(owned: Owned, node: str) -> bool:
 
 
 def _locked(owned: Owned, kinds: Iterable[BudgetKind]) -> list[Ledger]:
-    row, kinds = owned.row, list(kinds)
-    found = ledgers(owned.definition, row.id, row.intent_id, kinds, owned.using, lock=True)
+    return _lock(owned.definition, owned.row.id, owned.row.intent_id, kinds, owned.using)
+
+
+def _lock(definition: Definition | None, workflow: UUID, intent: UUID, kinds: Iterable[BudgetKind], using: str) -> list[Ledger]:
+    kinds = list(kinds)
+    found = ledgers(definition, workflow, intent, kinds, using, lock=True)
     if missing := [one for one in found if one.id is None]:
-        store.make(row.id, missing, owned.using)
-        found = ledgers(owned.definition, row.id, row.intent_id, kinds, owned.using, lock=True)
+        store.make(workflow, missing, using)
+        found = ledgers(definition, workflow, intent, kinds, using, lock=True)
     return found
 
 
@@ -185,9 +192,7 @@ def spend(owned: Owned, used: Mapping[str, Any], began_in: object) -> str:
     """Book what the running attempt has used; durable when this returns. Answers and errors as `Attempt.spend`."""
     row, activity, using = owned.row, owned.state.activity, owned.using
     assert activity is not None
-    said = amounts_of(used, f"{owned.label}, attempt.spend")
-    if measured := [kind.value for kind in said if kind in MEASURED]:
-        raise DefinitionError(f"{owned.label}, attempt.spend: {', '.join(measured)} are measured, nobody says how many.")
+    said = _said(used, f"{owned.label}, attempt.spend")
     if transaction_of(connections[using]) != began_in:
         raise DefinitionError(
             f"{owned.label}, attempt.spend: called inside a transaction. What is rolled back would be free: call it outside the block."
@@ -201,11 +206,34 @@ def spend(owned: Owned, used: Mapping[str, Any], began_in: object) -> str:
             raise LostOwnership(f"workflow {row.id} is no longer this worker's; what {owned.label} had set aside counts as spent")
         drawer = Drawer(row.id, activity.node, activity.seq, activity.number)
         after = store.spend(drawer, _locked(owned, said), said, using)
+    return _told(after, row.id, owned.label, may=may)
+
+
+def spend_servicing(workflow: str, node: str, used: Mapping[str, Any], using: str) -> str:
+    """Book what a reconcile, a compensation or a release has used. It was set aside by nobody, and may use what is kept."""
+    said = _said(used, f"{node}, operation.spend")
+    if not said:
+        return WITHIN
+    with committing("spend", using):
+        locks.workflows([workflow], using)
+        row = Workflow.objects.using(using).only("pk", "intent_id", "flow_name", "flow_version").get(pk=workflow)
+        definition = registry.definition(row.flow_name, row.flow_version)
+        locked = _lock(definition, row.pk, row.intent_id, said, using)
+        after = store.spend(Drawer(row.pk, node, None, None), locked, said, using)
+    return _told(after, row.pk, node, may=True)
+
+
+def _said(used: Mapping[str, Any], what: str) -> dict[BudgetKind, Decimal]:
+    said = amounts_of(used, what)
+    if measured := [kind.value for kind in said if kind in MEASURED]:
+        raise DefinitionError(f"{what}: {', '.join(measured)} are measured, nobody says how many.")
+    return said
+
+
+def _told(after: Sequence[Ledger], workflow: UUID, label: str, *, may: bool) -> str:
     answer = standing(after, privileged=may)
     if answer != WITHIN:
-        logger.warning(
-            "workflow %s (%s): over the %s limit of a budget", row.id, owned.label, "soft" if answer == SOFT else "hard"
-        )
+        logger.warning("workflow %s (%s): over the %s limit of a budget", workflow, label, "soft" if answer == SOFT else "hard")
     return answer
 
 

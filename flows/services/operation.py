@@ -13,6 +13,7 @@ from flows import models, registry
 from flows.core import payload
 from flows.core.effects import Askable, OperationKind
 from flows.models import Commitment
+from flows.services import ledger
 from flows.services.owned import history_of
 from flows.store import operations as store
 from flows.store.load import load
@@ -81,6 +82,12 @@ class Operation:
     def results(self) -> Mapping[str, Any]:
         """The newest recorded result of each node."""
         return copy.deepcopy(dict(self._recorded[1]))
+
+    def spend(self, **used: Any) -> str:
+        """Say what was used, as `Attempt.spend` does: booked at once, and never refused, for what is owed must be serviced. What a budget
+        keeps is there for it. Answers and errors are the same, but that nothing is lost to another worker.
+        """
+        return ledger.spend_servicing(self.workflow_id, self.node, used, self._using)
 
 
 INPUT = "SELECT id, input FROM outlast_workflow WHERE id = %(id)s::uuid"

@@ -208,51 +208,51 @@ OPEN = """
 OF_ATTEMPT = "e.workflow_id = ANY (%(ids)s::uuid[]) AND e.activity_seq = %(seq)s::int AND e.attempt = %(attempt)s::int"
 OF_WORKFLOWS = "e.workflow_id = ANY (%(ids)s::uuid[])"
 
-LOCK_OPEN = """
+
+def _lock_open(which: str) -> str:
+    return f"""
 SELECT b.id FROM outlast_budget b
-WHERE b.id = ANY (ARRAY (SELECT e.budget_id FROM outlast_budget_entry e WHERE {which} AND {open}))
+WHERE b.id = ANY (ARRAY (SELECT e.budget_id FROM outlast_budget_entry e WHERE {which} AND {OPEN}))
 ORDER BY b.workflow_id IS NULL, b.id FOR UPDATE
 """
 
-#: An attempt that has said something of a kind has spent what it said; one that has said nothing has spent what it set aside. Of one that
-#: ended without its owner (`known` is false) nobody knows: all that it set aside counts as spent. Computing is measured.
-SETTLE = """
+
+def _settle(which: str) -> str:
+    """An attempt that has said something of a kind has spent what it said; one that has said nothing has spent what it set aside.
+
+    Of one that ended without its owner (`known` is false) nobody knows: all that it set aside counts. Computing is measured.
+    """
+    return f"""
 WITH open AS (
     SELECT e.budget_id, e.workflow_id, e.node, e.activity_seq, e.attempt, b.warned_at IS NULL AS quiet,
         greatest(e.amount - s.said, 0) AS rest,
-        CASE WHEN b.kind = 'compute_seconds' THEN greatest(extract(epoch FROM flows_now() - a.started_at), 0)::numeric(20, 6)
+        CASE WHEN b.kind = 'compute_seconds' THEN greatest(extract(epoch FROM flows_now() - (
+                 SELECT a.started_at FROM outlast_activity a WHERE a.workflow_id = e.workflow_id AND a.seq = e.activity_seq
+             )), 0)::numeric(20, 6)
              WHEN %(known)s::bool AND s.times > 0 THEN 0
              ELSE greatest(e.amount - s.said, 0) END AS cost
     FROM outlast_budget_entry e JOIN outlast_budget b ON b.id = e.budget_id
-    JOIN outlast_activity a ON a.workflow_id = e.workflow_id AND a.seq = e.activity_seq
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(u.amount), 0) AS said, count(*) AS times FROM outlast_budget_entry u
         WHERE u.workflow_id = e.workflow_id AND u.activity_seq = e.activity_seq AND u.attempt = e.attempt AND u.budget_id = e.budget_id
           AND u.entry = 'spent') s
-    WHERE {which} AND {open}
+    WHERE {which} AND {OPEN}
 ), moved AS (
     UPDATE outlast_budget b
-    SET reserved = b.reserved - t.rest, spent = b.spent + t.cost, warned_at = {warned}, updated_at = flows_now()
+    SET reserved = b.reserved - t.rest, spent = b.spent + t.cost, warned_at = {WARNED.format(cost="t.cost")}, updated_at = flows_now()
     FROM (SELECT budget_id, sum(rest) AS rest, sum(cost) AS cost, bool_and(quiet) AS quiet FROM open GROUP BY budget_id) t
     WHERE b.id = t.budget_id
     RETURNING b.id, t.quiet AND b.warned_at IS NOT NULL AS warned
 ), entered AS (
     INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, reason, by_label, at)
     SELECT o.budget_id, 'settled', o.cost, o.workflow_id, o.node, o.activity_seq, o.attempt, %(reason)s, '', flows_now() FROM open o
-), {notice}
+), {NOTICE.format(told="open t ON t.budget_id = m.id")}
 SELECT count(*) FROM moved
 """
 
 
-def _statements(which: str) -> tuple[str, str]:
-    notice = NOTICE.format(told="open t ON t.budget_id = m.id")
-    return LOCK_OPEN.format(which=which, open=OPEN), SETTLE.format(
-        which=which, open=OPEN, warned=WARNED.format(cost="t.cost"), notice=notice
-    )
-
-
-LOCK_ATTEMPT, SETTLE_ATTEMPT = _statements(OF_ATTEMPT)
-LOCK_WORKFLOWS, SETTLE_WORKFLOWS = _statements(OF_WORKFLOWS)
+LOCK_ATTEMPT, SETTLE_ATTEMPT = _lock_open(OF_ATTEMPT), _settle(OF_ATTEMPT)
+LOCK_WORKFLOWS, SETTLE_WORKFLOWS = _lock_open(OF_WORKFLOWS), _settle(OF_WORKFLOWS)
 
 
 def settle(workflow: UUID, seq: int, attempt: int, using: str, *, known: bool, reason: str) -> bool:

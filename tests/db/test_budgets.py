@@ -10,7 +10,22 @@ import pytest
 from django.db import transaction
 
 import flows
-from flows import COMPLETE, Activity, Approval, Budget, Deadline, Decision, End, Retry, Spend, Verdict, seconds
+from flows import (
+    COMPLETE,
+    Activity,
+    Approval,
+    Budget,
+    Deadline,
+    Decision,
+    Effect,
+    End,
+    Retry,
+    Servicing,
+    Spend,
+    Verdict,
+    Wait,
+    seconds,
+)
 from flows.core.errors import DefinitionError, LostOwnership
 from flows.core.protocol import Status
 from flows.models import Attempt, BudgetEntry, Notice
@@ -401,3 +416,28 @@ def test_a_second_review_is_refused_when_none_is_left(declare: Any, worker: Loca
     assert status(run) == ("waiting", "HUMAN_REQUIRED", "ask")
     assert row(run).error_code == "BUDGET_EXHAUSTED"
     assert amounts(run, "human_reviews") == (1, 0)
+
+
+@pytest.mark.req("N2")
+def test_servicing_uses_what_is_kept_and_is_never_refused(declare: Any, worker: LocalWorker) -> None:
+    answers: list[str] = []
+
+    def undo(operation: Any) -> None:
+        answers.extend(operation.spend(model_calls=each) for each in (1, 5))
+        with pytest.raises(DefinitionError, match=r"step, operation\.spend: compute_seconds are measured"):
+            operation.spend(compute_seconds=1)
+
+    flow = declare(
+        "t-serviced",
+        meta={"budget": Budget(model_calls=5, kept={"model_calls": 4})},
+        step=Activity(factories.work, effect=Effect(compensate=Servicing(undo, idempotent=True)), then="wait"),
+        wait=Wait("t.never", key="k", deadline=Deadline(hours=1, then=flows.ESCALATE), then="done"),
+        done=End(COMPLETE),
+    )
+    run = flow.start({})
+    worker.run()
+    flows.cancel(run)
+    worker.run()
+    assert status(run)[0] == "cancelled"
+    assert answers == ["within", "hard"]
+    assert (amounts(run), entries(run)) == ((6, 0), [("spent", 1), ("spent", 5)])

@@ -43,6 +43,9 @@ READS = {
     "has deferred",
     "stuck commitments",
     "input",
+    "budgets",
+    "gate facts",
+    "wake cause",
 }
 #: A worker's own beginning is the same wherever the workflow stands.
 BEGINNING = {"register worker", "bury workers", "start"}

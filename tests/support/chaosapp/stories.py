@@ -88,11 +88,19 @@ def voyage(end: str) -> Callable[[str, str], None]:
     return told
 
 
+def metered(folder: str, key: str) -> None:
+    """A run under budgets."""
+    from tests.support.chaosapp.budgets import metered
+
+    metered(folder, key)
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
     "control": control,
     "coding": coding,
+    "metered": metered,
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
     "voyage cancelled in flight": voyage("cancelled in flight"),
