@@ -115,10 +115,14 @@ def doubt(owned: Owned, code: str, ending: Ending | None) -> Move:
 
 
 def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending | None) -> Move:
-    """Stop until a person acts. An activity that failed stays scheduled: resuming tries the same operation again."""
+    """Stop until a person acts. An activity that failed stays scheduled: resuming tries the same operation again.
+
+    Where the definition is what is wrong, a wait stays open with whatever arrived for it: the mended one takes it.
+    """
     arrow = _arrow(owned, Status.WAITING, move.node)
     arrow.outcome, arrow.error_code, arrow.notice = move.outcome, move.code, True
-    if owned.state.wait is not None and decided.fault is not None:
+    of_definition = decided.fault is not None or move.outcome is Outcome.WORKFLOW_MIGRATION_REQUIRED
+    if owned.state.wait is not None and of_definition:
         return _note(arrow, decided, move.via)
     arrow.wait_kind, arrow.reason = "human", (move.reason or move.code)[:500]
     same = move.node == owned.row.node
