@@ -43,12 +43,14 @@ from flows.core.policies import (
 )
 from flows.core.state import State
 from flows.core.verdicts import Verdict
+from flows.core.versions import Migrated
 
 if TYPE_CHECKING:
     from flows.api import (
         acancel,
         acancel_intent,
         adescribe,
+        amigrate,
         apause,
         apreview,
         aresume,
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
         describe,
         get,
         link,
+        migrate,
         pause,
         preview,
         resume,
@@ -77,6 +80,7 @@ _VERBS = frozenset(
         "acancel",
         "acancel_intent",
         "adescribe",
+        "amigrate",
         "apause",
         "apreview",
         "aresume",
@@ -88,6 +92,7 @@ _VERBS = frozenset(
         "get",
         "link",
         "list",
+        "migrate",
         "pause",
         "preview",
         "resume",
@@ -168,6 +173,7 @@ __all__ = [
     "Flow",
     "Gate",
     "Happened",
+    "Migrated",
     "Pipeline",
     "Retry",
     "Servicing",
@@ -181,6 +187,7 @@ __all__ = [
     "acancel",
     "acancel_intent",
     "adescribe",
+    "amigrate",
     "apause",
     "apreview",
     "aresume",
@@ -193,6 +200,7 @@ __all__ = [
     "get",
     "hours",
     "link",
+    "migrate",
     "minutes",
     "pause",
     "preview",

@@ -168,6 +168,56 @@ def end(workflows: Sequence[UUID], using: str) -> list[int]:
     return [row[0] for row in run("end requests", END, {"workflows": list(workflows)}, using)]
 
 
+ASKED = """
+SELECT id, wait_id, node, status, candidate_node, role, answers, self_approval, digest FROM outlast_approval_request
+"""
+ASKED_BY = ASKED + "WHERE wait_id = %(wait)s::bigint"
+LIVE = ASKED + "WHERE workflow_id = %(workflow)s::uuid AND status IN ('pending', 'approved') ORDER BY id"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request asks of whom."""
+
+    id: int
+    wait_id: int
+    node: str
+    status: str
+    candidate_node: str
+    role: str
+    answers: list[str]
+    self_approval: bool
+    digest: str
+
+
+def asked(wait_id: int, using: str) -> Asked | None:
+    """The request behind a wait."""
+    rows = run("asked", ASKED_BY, {"wait": wait_id}, using)
+    return Asked(*rows[0]) if rows else None
+
+
+def live(workflow_id: Any, using: str) -> list[Asked]:
+    """The requests of a (locked) workflow that are open, or approved and not used."""
+    return [Asked(*row) for row in run("live requests", LIVE, {"workflow": workflow_id}, using)]
+
+
+MIGRATE = """
+UPDATE outlast_approval_request r
+SET epoch = CASE WHEN r.id = ANY (%(over)s::bigint[]) THEN w.epoch ELSE r.epoch END,
+    on_expiry = coalesce((SELECT o.on_expiry FROM outlast_wait o WHERE o.id = r.wait_id AND r.id = ANY (%(over)s::bigint[])), r.on_expiry),
+    status = CASE WHEN r.id = ANY (%(over)s::bigint[]) THEN r.status WHEN r.status = 'approved' THEN 'invalidated' ELSE 'withdrawn' END
+FROM outlast_workflow w
+WHERE w.id = %(workflow)s::uuid AND r.workflow_id = w.id AND r.status IN ('pending', 'approved')
+RETURNING r.id
+"""
+
+
+def migrate(workflow_id: Any, over: Sequence[int], using: str) -> list[int]:
+    """A (locked) workflow has a new generation: these requests are bound to it; what else was open or unused counts no longer."""
+    params = {"workflow": workflow_id, "over": list(over)}
+    return [row[0] for row in run("migrate requests", MIGRATE, params, using)]
+
+
 USE = """
 UPDATE outlast_approval_request SET status = 'consumed', used_by = %(activity)s::int, used_at = flows_now()
 WHERE id = %(id)s::bigint AND status = 'approved' AND (expires_at > flows_now()) IS NOT FALSE

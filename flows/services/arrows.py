@@ -49,13 +49,13 @@ REFUSED = Ending(AttemptOutcome.REFUSED)
 
 
 def unknown_definition(owned: Owned) -> moves.Suspend:
-    """No process of this version runs here any more: a person must migrate, nothing guesses."""
+    """No process of this version runs here any more, and nothing leads from it to a newer one: a person must migrate, nothing guesses."""
     row = owned.row
     return moves.Suspend(
         row.node,
         Outcome.WORKFLOW_MIGRATION_REQUIRED,
         Verdict.WORKFLOW_MIGRATION_REQUIRED,
-        f"{row.flow_name}@{row.flow_version} is not known to this worker",
+        owned.blocked or f"{row.flow_name}@{row.flow_version} is not known to this worker",
     )
 
 

@@ -12,6 +12,8 @@ from typing import Any
 from flows import registry
 from flows.core import payload
 from flows.core.effects import Askable, OperationKind
+from flows.core.nodes.activity import Activity
+from flows.core.nodes.base import Node
 from flows.models import Commitment
 from flows.services.owned import history_of
 from flows.store import operations as store
@@ -114,9 +116,20 @@ def view(row: Row, using: str) -> Operation:
 
 
 def declared(row: Row) -> Askable | None:
-    """What the flow declares about this operation; None where this process does not know the flow, or it declares nothing any more."""
-    node = registry.activity(row.flow_name, row.flow_version, row.node)
-    if node is None:
+    """What the flow declares about this operation; None where this process does not know the flow, or it declares nothing any more.
+
+    A run that was migrated may have done what only the version of that time declares: where that is still loaded, it is asked.
+    """
+    loaded = registry.known().versions(row.flow_name)
+    versions = sorted((version for version in loaded if version < row.flow_version), reverse=True)
+    found = (
+        _declared(loaded[version].nodes.get(row.node), row) for version in (row.flow_version, *versions) if version in loaded
+    )
+    return next((one for one in found if one is not None), None)
+
+
+def _declared(node: Node | None, row: Row) -> Askable | None:
+    if not isinstance(node, Activity):
         return None
     if row.kind == OperationKind.RELEASE:
         return next((one.servicing for one in node.commitments if one.name == row.name), None)

@@ -43,6 +43,9 @@ CATALOGUE: dict[str, str] = {
     "E035": "a node that fulfils a commitment which no node begins",
     "E036": "a commitment whose deadline leads to a node",
     "E037": "an optional Decision",
+    "E045": "a migration from something that is not an older version",
+    "E046": "a migration from or to a node that does not exist",
+    "E047": "a node of an older version that has no place in the newer one",
     "E099": "a declaration that cannot be checked",
 }
 
