@@ -55,24 +55,18 @@ class ApprovalPlane:
         store.end(workflow_ids, using)
 
     def asks_the_same(self, using: str, wait_id: int, park: Park) -> bool:
-        """The same people, the same answers, exactly the same candidate."""
+        """The same people, the same answers, exactly the same candidate, and the same end if nobody answers: a request never changes."""
         asked = store.asked(wait_id, using)
-        return asked is not None and _same(asked, park.detail) and asked.digest == park.detail["candidate"]["digest"]
+        if asked is None or not _same(asked, park.detail):
+            return False
+        ends_alike = asked.status != RequestStatus.PENDING or asked.on_expiry == park.on_expiry
+        return ends_alike and asked.digest == park.detail["candidate"]["digest"]
 
     def migrated(self, using: str, workflow_id: Any, nodes: Mapping[str, Node], kept: int | None) -> int:
         """An open question goes over with its wait. An approval that nobody used does, if the same people would be asked about the same node."""
-        over, withdrawn = [], 0
-        for asked in store.live(workflow_id, using):
-            node = nodes.get(asked.node)
-            if asked.status == RequestStatus.PENDING:
-                goes = asked.wait_id == kept
-                withdrawn += not goes
-            else:
-                goes = isinstance(node, Approval) and _same(asked, node.question)
-            if goes:
-                over.append(asked.id)
-        store.migrate(workflow_id, over, using)
-        return withdrawn
+        gone = [asked for asked in store.live(workflow_id, using) if not _goes_over(asked, nodes.get(asked.node), kept)]
+        store.retire([asked.id for asked in gone], using)
+        return sum(asked.status == RequestStatus.PENDING for asked in gone)
 
     def facts(self, using: str, workflow_id: Any, nodes: Sequence[str]) -> Mapping[str, ApprovalFact | None]:
         """The newest request of each node; None where nobody was asked yet."""
@@ -92,6 +86,12 @@ class ApprovalPlane:
     def use(self, using: str, request_id: str, activity_seq: int) -> bool:
         """Use the approval up for this activity, in its time and once; the same activity again is the same use."""
         return store.use(int(request_id), activity_seq, using)
+
+
+def _goes_over(asked: store.Asked, node: Node | None, kept: int | None) -> bool:
+    if asked.status == RequestStatus.PENDING:
+        return asked.wait_id == kept
+    return isinstance(node, Approval) and _same(asked, node.question)
 
 
 def _same(asked: store.Asked, question: Mapping[str, Any]) -> bool:
