@@ -47,12 +47,14 @@ from flows.core.policies import (
 )
 from flows.core.state import State
 from flows.core.verdicts import Verdict
+from flows.core.versions import Migrated
 
 if TYPE_CHECKING:
     from flows.api import (
         acancel,
         acancel_intent,
         adescribe,
+        amigrate,
         apause,
         apreview,
         aresume,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
         describe,
         get,
         link,
+        migrate,
         pause,
         preview,
         resume,
@@ -81,6 +84,7 @@ _VERBS = frozenset(
         "acancel",
         "acancel_intent",
         "adescribe",
+        "amigrate",
         "apause",
         "apreview",
         "aresume",
@@ -92,6 +96,7 @@ _VERBS = frozenset(
         "get",
         "link",
         "list",
+        "migrate",
         "pause",
         "preview",
         "resume",
@@ -181,6 +186,7 @@ __all__ = [
     "Gate",
     "Happened",
     "Kept",
+    "Migrated",
     "Pipeline",
     "Retry",
     "Servicing",
@@ -196,6 +202,7 @@ __all__ = [
     "acancel",
     "acancel_intent",
     "adescribe",
+    "amigrate",
     "apause",
     "apreview",
     "aresume",
@@ -208,6 +215,7 @@ __all__ = [
     "get",
     "hours",
     "link",
+    "migrate",
     "minutes",
     "pause",
     "preview",

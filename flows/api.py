@@ -9,6 +9,7 @@ from flows.services.describe import Description, describe
 from flows.services.describe import list_workflows as list  # noqa: A004 - the verb's name in the documentation is flows.list
 from flows.services.events import Received, Reception, signal
 from flows.services.identify import get
+from flows.services.migrate import Migration, migrate
 from flows.services.preview import Ending, preview
 from flows.services.start import Started, link, start, start_many
 
@@ -21,6 +22,7 @@ asupersede = sync_to_async(supersede)
 apause = sync_to_async(pause)
 aresume = sync_to_async(resume)
 adescribe = sync_to_async(describe)
+amigrate = sync_to_async(migrate)
 apreview = sync_to_async(preview)
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "Controlled",
     "Description",
     "Ending",
+    "Migration",
     "Received",
     "Reception",
     "Started",
@@ -35,6 +38,7 @@ __all__ = [
     "acancel",
     "acancel_intent",
     "adescribe",
+    "amigrate",
     "apause",
     "apreview",
     "aresume",
@@ -48,6 +52,7 @@ __all__ = [
     "get",
     "link",
     "list",
+    "migrate",
     "pause",
     "preview",
     "resume",

@@ -27,6 +27,7 @@ from flows.core.definition import Flow
 from flows.core.errors import DefinitionError
 from flows.core.lint import effects, options
 from flows.core.nodes import Activity
+from flows.services import deployed
 
 TAG = "outlast"
 
@@ -41,6 +42,8 @@ CATALOGUE: dict[str, str] = {
     "E103": "`OUTLAST['DATABASE']` is not an alias in `DATABASES`",
     "E104": "the record's database is not PostgreSQL",
     "E105": "another package of the name `flows`, `tasks` or `approvals` is found first",
+    "E121": "live runs whose definition changed without a new version",
+    "E122": "live runs of a version that is not loaded, from which nothing leads to a newer one",
     "W101": "an unknown key in `settings.OUTLAST`",
     "W102": "a lease that does not outlive a missed renewal",
     "W103": "`flows_now()` is not PostgreSQL's own clock",
@@ -56,6 +59,7 @@ LEAST = {"LINGER_SECONDS": 0}
 NUMBERS = tuple(name for name, value in DEFAULTS.items() if isinstance(value, int | float) and not isinstance(value, bool))
 
 PLAIN_CLOCK = "select statement_timestamp()"
+RECORD = "SELECT to_regclass('outlast_workflow')"
 CLOCK = "SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure('flows_now()')"
 
 
@@ -111,6 +115,23 @@ def check_clock(databases: Sequence[str] | None = None, **_: Any) -> list[checks
     return [checks.Warning(message, hint=hint, id="outlast_flows.W103")]
 
 
+@checks.register(checks.Tags.database)
+def check_versions(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
+    """Live runs can go on with the definitions that are loaded here, or be migrated to them (G2)."""
+    alias = str(_value("DATABASE"))
+    if alias not in (databases or ()) or alias not in connections or connections[alias].vendor != "postgresql":
+        return []
+    try:
+        with connections[alias].cursor() as cursor:
+            cursor.execute(RECORD)
+            if cursor.fetchone() == (None,):  # before the first migrate
+                return []
+        found = deployed.findings(alias)
+    except OperationalError:  # check_clock says so
+        return []
+    return [_cannot_go_on(one) for one in found]
+
+
 def declared_flows(app_configs: Iterable[AppConfig] | None = None) -> list[type[Flow]]:
     """The flow classes of this process, or those declared inside the given apps."""
     if app_configs is None:
@@ -133,6 +154,13 @@ def _not_importable(flow: type[Flow]) -> Iterator[lint.Problem]:
                 message = f"Node {name!r}, {option}: {named}{fault}"
                 hint = "Name a function that exists by its module and name, or give the function itself."
                 yield lint.problem("E023", flow.definition.where, message, hint, name)
+
+
+def _cannot_go_on(one: deployed.Finding) -> checks.CheckMessage:
+    named = f"{one.flow}@{one.version}"
+    if one.kind == deployed.CHANGED:
+        return checks.Error(one.message, hint=one.hint, obj=named, id="outlast_flows.E121")
+    return checks.Error(one.message, hint=one.hint, obj=named, id="outlast_flows.E122")
 
 
 def _message(id_: str, severity: str, message: str, hint: str, where: str) -> checks.CheckMessage:

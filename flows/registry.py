@@ -10,10 +10,11 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 from flows.core import definition as declared
+from flows.core import versions
 from flows.core.definition import Definition, Flow
 from flows.core.errors import DefinitionError, UnknownFlow
 from flows.core.moves import Park
@@ -55,14 +56,57 @@ def activity(flow_name: str, version: int, name: str) -> Activity | None:
     return found if isinstance(found, Activity) else None
 
 
-def known() -> dict[tuple[str, int], type[Flow]]:
+class Known(dict[tuple[str, int], "type[Flow]"]):
+    """(name, version) → flow class; and which steps a run of a version goes when a worker takes it up, worked out once."""
+
+    @cached_property
+    def at_wake(self) -> dict[tuple[str, int], tuple[Definition, ...]]:
+        """Of each version that some loaded one migrates from: the steps, empty where its runs go on as they are."""
+        sources = {(cls.definition.name, source) for cls in self.values() for source in versions.sources(cls.definition)}
+        return {pair: self._at_wake(*pair) for pair in sources}
+
+    def _at_wake(self, name: str, source: int) -> tuple[Definition, ...]:
+        loaded = self.versions(name)
+        wanted = (v for v in sorted(loaded, reverse=True) if source not in loaded or loaded[v].migrate == versions.AT_WAKE)
+        return next((tuple(steps) for v in wanted if v > source and (steps := versions.route(loaded, source, v))), ())
+
+    def versions(self, name: str) -> dict[int, Definition]:
+        """The loaded versions of a flow."""
+        return {cls.definition.version: cls.definition for (n, v), cls in self.items() if n == name and isinstance(v, int)}
+
+
+def known() -> Known:
     """(name, version) → flow class, of everything declared in this process."""
     return _lookup(len(declared.DECLARED))
 
 
 @lru_cache(maxsize=1)
-def _lookup(count: int) -> dict[tuple[str, int], type[Flow]]:
-    return {(cls.definition.name, cls.definition.version): cls for cls in declared.DECLARED[:count]}
+def _lookup(count: int) -> Known:
+    return Known({(cls.definition.name, cls.definition.version): cls for cls in declared.DECLARED[:count]})
+
+
+def steps(name: str, source: int, target: int | None = None) -> tuple[Definition, ...]:
+    """The versions through which a run of `source` gets to `target`, or to the newest that can be reached; empty if there is no way.
+
+    Raises:
+        UnknownFlow: the target is not registered in this process.
+    """
+    if target is not None:
+        flow(name, target)
+    loaded = known().versions(name)
+    targets = sorted((v for v in loaded if v > source), reverse=True) if target is None else [target]
+    return next((tuple(found) for v in targets if (found := versions.route(loaded, source, v))), ())
+
+
+def at_wake(name: str, version: int) -> tuple[Definition, ...]:
+    """The steps that a worker of this process lets a run of that version go before it works on it; empty: none."""
+    return known().at_wake.get((name, version), ())
+
+
+def taken_up(offered: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """What a worker that offers these definitions takes from the queue: those, and runs of older versions that it would migrate to them."""
+    older = [pair for pair, way in known().at_wake.items() if way and (pair[0], way[-1].version) in offered]
+    return [*offered, *(pair for pair in older if pair not in offered)]
 
 
 def function(reference: Callable[..., Any] | str) -> Callable[..., Any]:
@@ -114,6 +158,16 @@ class WaitPlane(Protocol):
     def ended(self, using: str, workflow_ids: Sequence[Any]) -> None:
         """These workflows were cancelled or superseded; nothing of them is open or usable any more. In the same transaction."""
 
+    def asks_the_same(self, using: str, wait_id: int, park: Park) -> bool:
+        """Whether entering the node anew would ask exactly what the open wait asks."""
+
+    def migrated(self, using: str, workflow_id: Any, nodes: Mapping[str, Node], kept: int | None) -> int:
+        """The workflow goes on in a new generation, under a definition with these nodes of this kind; the wait `kept` goes over.
+
+        What still holds there is bound to the new generation, everything else ends; how many open questions were withdrawn. In the same
+        transaction.
+        """
+
     def facts(self, using: str, workflow_id: Any, nodes: Sequence[str]) -> Mapping[str, ApprovalFact | None]:
         """What the gate must know about the newest request of each of these nodes."""
 
@@ -132,6 +186,14 @@ def register_wait_plane(kind: str, plane: WaitPlane) -> None:
 def wait_plane(kind: str) -> WaitPlane | None:
     """The plane that owns that kind of wait, if any."""
     return _planes.get(kind)
+
+
+def migrated(workflow_id: Any, nodes: Mapping[str, Node], kept: int | None, using: str) -> int:
+    """Tell every plane that a workflow goes on under another definition, in the arrow's own transaction; how many questions were withdrawn."""
+    return sum(
+        plane.migrated(using, workflow_id, {name: node for name, node in nodes.items() if node.kind == kind}, kept)
+        for kind, plane in _planes.items()
+    )
 
 
 def ended(workflow_ids: Sequence[Any], using: str) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from celery import signals
-from django.db import Error, connections
+from django.db import Error, connections, transaction
 
 from flows import registry
 from flows.conf import conf
+from flows.services import deployed
 from tasks import linger
 from tasks.host import WorkerHost
 from tasks.keeper import Keeper, NameTaken, Offer
@@ -99,6 +100,7 @@ def _set_up(sender: str, instance: Any, **_: object) -> None:
     _keeper = Keeper(offer, _shared, forked="prefork" in pool, using=conf.DATABASE)
     try:
         _keeper.register()
+        _tell_of_definitions()
     except NameTaken as error:
         sys.stderr.write(f"outlast: {error}\n")
         raise SystemExit(73) from None
@@ -106,6 +108,14 @@ def _set_up(sender: str, instance: Any, **_: object) -> None:
         logger.error("the database is away (%s); this worker registers when it is back", error)
     finally:
         connections[conf.DATABASE].close()
+
+
+def _tell_of_definitions() -> None:
+    """Say which live runs cannot go on with what is loaded here (E121 and E122 of the checks). Over a very large record this is left away."""
+    with transaction.atomic(using=conf.DATABASE), connections[conf.DATABASE].cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = '2s'")
+        for found in deployed.findings(conf.DATABASE):
+            logger.error("%s %s", found.message, found.hint)
 
 
 def _ready(sender: Any, **_: object) -> None:

@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from approvals.core.status import RequestStatus
 from approvals.store import requests as store
 from flows.conf import conf
 from flows.core import payload
 from flows.core.errors import HalfMove
+from flows.core.moves import Park
+from flows.core.nodes.base import Node
+from flows.core.nodes.waits import Approval
 from flows.core.state import ApprovalFact
 from flows.registry import Opening
 
@@ -50,6 +54,20 @@ class ApprovalPlane:
         """Withdraw what is still open, and let no approval outlive the run that it was for."""
         store.end(workflow_ids, using)
 
+    def asks_the_same(self, using: str, wait_id: int, park: Park) -> bool:
+        """The same people, the same answers, exactly the same candidate, and the same end if nobody answers: a request never changes."""
+        asked = store.asked(wait_id, using)
+        if asked is None or not _same(asked, park.detail):
+            return False
+        ends_alike = asked.status != RequestStatus.PENDING or asked.on_expiry == park.on_expiry
+        return ends_alike and asked.digest == park.detail["candidate"]["digest"]
+
+    def migrated(self, using: str, workflow_id: Any, nodes: Mapping[str, Node], kept: int | None) -> int:
+        """An open question goes over with its wait. An approval that nobody used does, if the same people would be asked about the same node."""
+        gone = [asked for asked in store.live(workflow_id, using) if not _goes_over(asked, nodes.get(asked.node), kept)]
+        store.retire([asked.id for asked in gone], using)
+        return sum(asked.status == RequestStatus.PENDING for asked in gone)
+
     def facts(self, using: str, workflow_id: Any, nodes: Sequence[str]) -> Mapping[str, ApprovalFact | None]:
         """The newest request of each node; None where nobody was asked yet."""
         found: dict[str, ApprovalFact | None] = dict.fromkeys(nodes)
@@ -68,3 +86,19 @@ class ApprovalPlane:
     def use(self, using: str, request_id: str, activity_seq: int) -> bool:
         """Use the approval up for this activity, in its time and once; the same activity again is the same use."""
         return store.use(int(request_id), activity_seq, using)
+
+
+def _goes_over(asked: store.Asked, node: Node | None, kept: int | None) -> bool:
+    if asked.status == RequestStatus.PENDING:
+        return asked.wait_id == kept
+    return isinstance(node, Approval) and _same(asked, node.question)
+
+
+def _same(asked: store.Asked, question: Mapping[str, Any]) -> bool:
+    """Whether a node would ask the same people, about the same node's candidate, for the same answers."""
+    return (asked.candidate_node, asked.role, asked.answers, asked.self_approval) == (
+        question["candidate_node"],
+        question["role"],
+        list(question["answers"]),
+        bool(question["self_approval"]),
+    )

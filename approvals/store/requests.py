@@ -1,5 +1,7 @@
 """The guarded statements of a request: one function each, which returns the row or None (= lost).
 
+A request is of the generation that its wait is of: `epoch` says in which it was asked, and a migration may take the wait over into the next.
+
 Everybody who writes here holds the workflow's row lock already (the arrow's own UPDATE, or `flows.store.locks.workflows`).
 """
 
@@ -33,7 +35,7 @@ def lock(request_id: int, wait_id: int, using: str) -> bool:
 
 FACTS = """
 SELECT r.status, r.role, r.answers, r.self_approval, r.requester_id, r.digest, r.candidate, r.intent_version, i.version, i.status,
-    w.status, r.epoch, w.epoch, coalesce(o.status = 'open' AND o.evidence IS NULL AND o.epoch = w.epoch, false),
+    w.status, coalesce(o.epoch, r.epoch), w.epoch, coalesce(o.status = 'open' AND o.evidence IS NULL AND o.epoch = w.epoch, false),
     coalesce(r.expires_at <= flows_now(), false), v.by_id, v.by_label, v.verdict, v.digest
 FROM outlast_approval_request r
 JOIN outlast_workflow w ON w.id = r.workflow_id
@@ -130,9 +132,9 @@ def open_request(question: Question, using: str) -> int | None:
 
 ANSWER = """
 UPDATE outlast_approval_request r SET status = %(status)s, answer = %(answer)s, answered_at = flows_now()
-FROM outlast_workflow w
+FROM outlast_workflow w, outlast_wait o
 WHERE r.id = %(id)s::bigint AND r.status = 'pending' AND r.digest = %(digest)s AND (r.expires_at > flows_now()) IS NOT FALSE
-  AND w.id = r.workflow_id AND w.epoch = r.epoch AND w.intent_version = r.intent_version
+  AND w.id = r.workflow_id AND o.id = r.wait_id AND w.epoch = o.epoch AND w.intent_version = r.intent_version
 RETURNING r.id
 """
 
@@ -166,6 +168,52 @@ def close(waits: Sequence[int], how: str, using: str) -> list[tuple[int, str]]:
 def end(workflows: Sequence[UUID], using: str) -> list[int]:
     """Close what is open of workflows that were cancelled or superseded: questions are withdrawn, approvals that nobody used are invalid."""
     return [row[0] for row in run("end requests", END, {"workflows": list(workflows)}, using)]
+
+
+ASKED = """
+SELECT id, wait_id, node, status, candidate_node, role, answers, self_approval, digest, on_expiry FROM outlast_approval_request
+"""
+ASKED_BY = ASKED + "WHERE wait_id = %(wait)s::bigint"
+LIVE = ASKED + "WHERE workflow_id = %(workflow)s::uuid AND status IN ('pending', 'approved') ORDER BY id"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request asks of whom."""
+
+    id: int
+    wait_id: int
+    node: str
+    status: str
+    candidate_node: str
+    role: str
+    answers: list[str]
+    self_approval: bool
+    digest: str
+    on_expiry: str
+
+
+def asked(wait_id: int, using: str) -> Asked | None:
+    """The request behind a wait."""
+    rows = run("asked", ASKED_BY, {"wait": wait_id}, using)
+    return Asked(*rows[0]) if rows else None
+
+
+def live(workflow_id: Any, using: str) -> list[Asked]:
+    """The requests of a (locked) workflow that are open, or approved and not used."""
+    return [Asked(*row) for row in run("live requests", LIVE, {"workflow": workflow_id}, using)]
+
+
+RETIRE = """
+UPDATE outlast_approval_request SET status = CASE status WHEN 'approved' THEN 'invalidated' ELSE 'withdrawn' END
+WHERE id = ANY (%(ids)s::bigint[]) AND status IN ('pending', 'approved')
+RETURNING id
+"""
+
+
+def retire(ids: Sequence[int], using: str) -> list[int]:
+    """These requests of a (locked) workflow count no longer: questions are withdrawn, approvals that nobody used are invalid."""
+    return [row[0] for row in run("retire requests", RETIRE, {"ids": list(ids)}, using)] if ids else []
 
 
 USE = """

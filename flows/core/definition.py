@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flows.core import canonical
 from flows.core.budget import MEASURED, ZERO, Budget
@@ -17,13 +17,18 @@ from flows.core.policies import Checkpoint, Deadline, Fresh
 from flows.core.protocol import BudgetKind
 from flows.core.verdicts import Verdict
 
+if TYPE_CHECKING:
+    from flows.core.versions import Step
+
 #: Every flow class that was declared in this process, in order; `flows.registry` makes the look-up of it.
 DECLARED: list[type[Flow]] = []
 
 #: Names that the class itself uses; a node of that name is a check error (outlast_flows.E013).
 RESERVED = frozenset({"Meta", "start", "start_many", "definition", "astart", "astart_many", "mro"})
 
-META_OPTIONS = frozenset({"name", "version", "deadline", "checkpoint", "policy", "budget", "abstract", "verbose_name"})
+META_OPTIONS = frozenset(
+    {"name", "version", "deadline", "checkpoint", "policy", "budget", "migrate_from", "migrate", "abstract", "verbose_name"}
+)
 
 
 def kebab(name: str) -> str:
@@ -46,6 +51,8 @@ class Definition:
     doc: str = ""
     where: str = ""
     unknown_options: tuple[str, ...] = ()
+    migrate_from: Mapping[int, Step] = field(default_factory=dict)
+    migrate: str = ""
 
     @property
     def start(self) -> str:
@@ -148,8 +155,8 @@ class Flow:
     """Base class of definitions: a finite graph whose nodes are the attributes of the class, in order; the first is the start.
 
     `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, checkpoint, verbose_name, abstract,
-    policy (the name of the policy that runs are bound to), budget (what one run may use in all). Two live versions of a flow are two
-    classes with one name. A flow is found in `flows.py` of an installed app.
+    policy (the name of the policy that runs are bound to), budget (what one run may use in all), migrate_from and migrate (how runs of older
+    versions come here). Two live versions of a flow are two classes with one name. A flow is found in `flows.py` of an installed app.
     """
 
     definition: ClassVar[Definition]
@@ -175,15 +182,21 @@ class Flow:
             doc=(cls.__doc__ or "").strip(),
             where=f"{cls.__module__}.{cls.__qualname__}",
             unknown_options=tuple(sorted(set(settings) - META_OPTIONS)),
+            migrate_from=settings.get("migrate_from", {}),
+            migrate=settings.get("migrate", ""),
         )
         DECLARED.append(cls)
 
 
 def _options(meta: type | None) -> dict[str, Any]:
-    """What `class Meta` says, with what it inherits (`class Meta(Base.Meta)`); being abstract is not inherited."""
+    """What `class Meta` says, with what it inherits (`class Meta(Base.Meta)`).
+
+    Being abstract is not inherited, and no way from an older version: it leads to the nodes of that one.
+    """
     found: dict[str, Any] = {}
     for base in reversed(meta.__mro__ if meta else ()):
         if base is not object:
+            found.pop("migrate_from", None)
             found.update({name: value for name, value in vars(base).items() if not name.startswith("_")})
     found.pop("abstract", None)
     return found

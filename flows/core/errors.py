@@ -2,6 +2,7 @@
 
     OutlastError
     ├── UsageError            the caller asked for something that cannot be: UnknownFlow, KeyConflict, IntentClosed, OutcomeUnknown, …
+    ├── CannotMigrate         a run of an older version has no place in the newer one (raised in a function of migrate_from)
     ├── DefinitionError       a flow is written wrongly (also reported by the system checks)
     ├── PayloadError          a value that may not be stored; names its producer; never retried
     │   └── CheckpointTooLarge
@@ -103,6 +104,14 @@ class OutcomeUnknown(UsageError):
             f"Workflow {workflow} cannot go on: nobody knows whether {', '.join(operations)} happened. "
             "Say what became of it first (Operations in the admin, or `manage.py flows resolve`)."
         )
+
+
+class CannotMigrate(OutlastError):
+    """A run of an older version has no place in the newer one. Raised by a function of `Meta.migrate_from`, its text is the reason that
+    people are shown; it is kept with the run.
+    """
+
+    code = "CANNOT_MIGRATE"
 
 
 class DefinitionError(OutlastError):

@@ -14,6 +14,8 @@ from typing import Any
 from flows.core.errors import Failure
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
+#: The step under which a result that a migration gave stands among a workflow's activities. No step of a pipeline has this name.
+GIVEN = "(migrated)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,13 +54,13 @@ REFUSED = Ending(AttemptOutcome.REFUSED)
 
 
 def unknown_definition(owned: Owned) -> moves.Suspend:
-    """No process of this version runs here any more: a person must migrate, nothing guesses."""
+    """No process of this version runs here any more, and nothing leads from it to a newer one: a person must migrate, nothing guesses."""
     row = owned.row
     return moves.Suspend(
         row.node,
         Outcome.WORKFLOW_MIGRATION_REQUIRED,
         Verdict.WORKFLOW_MIGRATION_REQUIRED,
-        f"{row.flow_name}@{row.flow_version} is not known to this worker",
+        owned.blocked or f"{row.flow_name}@{row.flow_version} is not known to this worker",
     )
 
 
@@ -120,7 +120,10 @@ def doubt(owned: Owned, code: str, ending: Ending | None) -> Move:
 
 
 def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending | None) -> Move:
-    """Stop until a person acts. An activity that failed stays scheduled: resuming tries the same operation again."""
+    """Stop until a person acts. An activity that failed stays scheduled: resuming tries the same operation again.
+
+    Where the definition is what is wrong, a wait stays open with whatever arrived for it: the mended one takes it.
+    """
     arrow = _arrow(owned, Status.WAITING, move.node)
     arrow.outcome, arrow.error_code, arrow.notice = move.outcome, move.code, True
     if owned.state.wait is not None and _looks_again(owned, decided, move):
@@ -135,7 +138,7 @@ def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending 
 def _looks_again(owned: Owned, decided: Decided, move: moves.Suspend) -> bool:
     """Whether the open wait stays, with what has arrived for it: nobody has decided on that yet, and resuming does."""
     unseen = decided.refusal is not None and decided.wait_result is None and move.node == owned.row.node
-    return decided.fault is not None or unseen
+    return decided.fault is not None or unseen or move.outcome is Outcome.WORKFLOW_MIGRATION_REQUIRED
 
 
 def finish(owned: Owned, decided: Decided, move: moves.Finish, ending: Ending | None) -> Move:

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from flows import registry
 from flows.core import fold, payload
 from flows.core.effects import OperationKind, OperationStatus
-from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Status, WaitStatus
+from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Outcome, Status, WaitStatus
 from flows.core.verdicts import WAY_ON, Verdict
 from flows.models import Activity, Attempt, Commitment, Operation, Transition, Wait, Worker, Workflow
 from flows.models import Verdict as VerdictRow
@@ -207,6 +207,8 @@ def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
             return asked
         if row.target or row.status == Status.RECONCILING or _is_asked_about(row, using):
             return _served(using)
+    if row.outcome == Outcome.WORKFLOW_MIGRATION_REQUIRED:
+        return _way_on(row, using)
     if row.status == Status.PAUSED:
         return "a person resumes it (flows.resume) or cancels it"
     if row.outcome in SUSPENDED and row.error_code in WAY_ON:
@@ -220,6 +222,21 @@ def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
         where = f"queue {row.queue}" + (f" with placement {row.placement}" if row.placement else "")
         return f"a worker: no live one offers {row.flow_name}@{row.flow_version} on {where}; start one, or restart those with older code"
     return "none: it goes on by itself"
+
+
+def _way_on(row: Workflow, using: str) -> str:
+    """What to do about a run whose definition is not the one that it was started with, as far as this process knows the flow."""
+    refused = Transition.objects.using(using).filter(workflow_id=row.pk, error_code=row.error_code, note__isnull=False)
+    reason = (refused.order_by("-seq").values_list("note", flat=True).first() or {}).get("reason", "")
+    why = f" ({reason})" if reason else ""
+    steps = registry.steps(row.flow_name, row.flow_version)
+    if steps:
+        return f"a person migrates it to version {steps[-1].version} (flows migrate), or puts its shape back and resumes it{why}"
+    version = row.flow_version
+    return (
+        f"a version with migrate_from = {{{version}: …}}, then a person migrates it (flows migrate); "
+        f"or the shape of version {version} is put back, and a person resumes it{why}"
+    )
 
 
 def _asked_of_people(row: Workflow, using: str) -> str:
@@ -269,11 +286,12 @@ def _served(using: str) -> str:
 
 
 def _is_offered(row: Workflow, using: str) -> bool:
-    """Whether a live worker takes this definition from this queue, where it is placed."""
+    """Whether a live worker takes this definition from this queue, where it is placed; or one that migrates it when it takes it up."""
+    taking = [row.flow_version, *(one.version for one in registry.at_wake(row.flow_name, row.flow_version)[-1:])]
     workers = Worker.objects.using(using).filter(
         status=WorkerStatus.ALIVE,
         lease_until__gt=Now(),  # leases are on real time
         queues__contains=[row.queue],
-        definitions__contains=[f"{row.flow_name}@{row.flow_version}"],
+        definitions__overlap=[f"{row.flow_name}@{version}" for version in taking],
     )
     return (workers.filter(placements__contains=[row.placement]) if row.placement else workers).exists()

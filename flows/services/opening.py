@@ -44,7 +44,7 @@ def open_batch(batch: Sequence[Owned], keeping: Keeping) -> None:
 
 def _opening(owned: Owned, keeping: Keeping) -> _Opening | None:
     wait = owned.state.wait
-    if owned.definition is None or owned.pause or wait is None or owned.state.activity is not None:
+    if owned.definition is None or owned.steps or owned.pause or wait is None or owned.state.activity is not None:
         return None
     if registry.wait_plane(wait.kind) is not None:
         return None

@@ -12,6 +12,8 @@ from typing import Any
 from flows import models, registry
 from flows.core import payload
 from flows.core.effects import Askable, OperationKind
+from flows.core.nodes.activity import Activity
+from flows.core.nodes.base import Node
 from flows.models import Commitment
 from flows.services import ledger
 from flows.services.owned import history_of
@@ -121,20 +123,29 @@ def view(row: Row, using: str) -> Operation:
 
 
 def declared(row: Row) -> Askable | None:
-    """What the flow declares about this operation; None where this process does not know the flow, or it declares nothing any more."""
-    return _declared(row.flow_name, row.flow_version, row)
+    """What the flow declares about this operation; None where this process does not know the flow, or it declares nothing any more.
+
+    A run that was migrated may have done what only the version of that time declares: where that is still loaded, it is asked.
+    """
+    return _declared_since(row.flow_name, row.flow_version, row)
 
 
 def can_be_asked(row: Row | models.Operation) -> bool:
     """Whether a `reconcile` function is declared that can be asked what became of it."""
     flow = row if isinstance(row, Row) else row.workflow
-    asked = _declared(flow.flow_name, flow.flow_version, row)
+    asked = _declared_since(flow.flow_name, flow.flow_version, row)
     return asked is not None and asked.reconcile is not None
 
 
-def _declared(flow_name: str, flow_version: int, row: Row | models.Operation) -> Askable | None:
-    node = registry.activity(flow_name, flow_version, row.node)
-    if node is None:
+def _declared_since(flow_name: str, flow_version: int, row: Row | models.Operation) -> Askable | None:
+    loaded = registry.known().versions(flow_name)
+    versions = sorted((version for version in loaded if version < flow_version), reverse=True)
+    found = (_declared(loaded[version].nodes.get(row.node), row) for version in (flow_version, *versions) if version in loaded)
+    return next((one for one in found if one is not None), None)
+
+
+def _declared(node: Node | None, row: Row | models.Operation) -> Askable | None:
+    if not isinstance(node, Activity):
         return None
     if row.kind == OperationKind.RELEASE:
         return next((one.servicing for one in node.commitments if one.name == row.name), None)

@@ -18,6 +18,7 @@ from flows.core.decide import DEFINITION_FAULT
 from flows.core.definition import Definition
 from flows.core.protocol import IntentStatus
 from flows.core.state import (
+    GIVEN,
     ActivityState,
     ApprovalFact,
     Completed,
@@ -38,7 +39,10 @@ from flows.store.sql import loads
 
 @dataclass(slots=True)
 class Owned:
-    """What one worker owns for one turn. `pause`: somebody asked for a pause meanwhile. `hinted`: this turn said that it is ready again."""
+    """What one worker owns for one turn. `pause`: somebody asked for a pause meanwhile. `hinted`: this turn said that it is ready again.
+
+    `steps`: the versions through which it is migrated first. `blocked`: why it cannot go on under any definition that is known here.
+    """
 
     row: Claimed
     definition: Definition | None
@@ -49,6 +53,8 @@ class Owned:
     using: str
     pause: bool = False
     hinted: bool = False
+    steps: tuple[Definition, ...] = ()
+    blocked: str = ""
     told_at: float = field(default_factory=time.monotonic)
 
     def tell_time(self, now: datetime | None = None) -> None:
@@ -93,6 +99,30 @@ def reload(owned: Owned) -> bool:
 def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: str) -> Owned:
     """Assemble state and facts from the claimed row and what was loaded beside it."""
     definition = registry.definition(row.flow_name, row.flow_version)
+    facts = Facts(
+        intent_version=loaded.intent_version if loaded else row.intent_version,
+        intent_status=loaded.intent_status if loaded else IntentStatus.ACTIVE,
+        fingerprint=row.fingerprint,
+        approvals=approval_facts(definition, row.id, using),
+        overloaded=_overloaded(definition, using),
+        policy=policy_fact(row, using),
+        reviews=ledger.reviews(definition, row.id, row.intent_id, using),
+    )
+    return Owned(
+        row,
+        definition,
+        state_of(row, loaded, using),
+        facts,
+        worker,
+        pid,
+        using,
+        bool(loaded and loaded.pause_requested),
+        steps=registry.at_wake(row.flow_name, row.flow_version),
+    )
+
+
+def state_of(row: Claimed, loaded: Loaded | None, using: str) -> State:
+    """The workflow as the engine, and the author's pure functions, see it."""
     results, visits = history_of(loaded)
     activity = None
     if row.active_seq is not None and row.number is not None:
@@ -110,7 +140,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
             doubt=row.owed > 0 and bool(operations.left_open(row.id, using)),
         )
         visits[row.node] = max(visits.get(row.node, 0), activity.visit)
-    state = State(
+    return State(
         workflow_id=str(row.id),
         flow=row.flow_name,
         version=row.flow_version,
@@ -127,16 +157,6 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         deadline_passed=bool(loaded and loaded.deadline_passed),
         dice=random.random(),
     )
-    facts = Facts(
-        intent_version=loaded.intent_version if loaded else row.intent_version,
-        intent_status=loaded.intent_status if loaded else IntentStatus.ACTIVE,
-        fingerprint=row.fingerprint,
-        approvals=approval_facts(definition, row.id, using),
-        overloaded=_overloaded(definition, using),
-        policy=policy_fact(row, using),
-        reviews=ledger.reviews(definition, row.id, row.intent_id, using),
-    )
-    return Owned(row, definition, state, facts, worker, pid, using, bool(loaded and loaded.pause_requested))
 
 
 def policy_fact(row: Claimed, using: str) -> PolicyFact | None:
@@ -170,18 +190,28 @@ def history_of(loaded: Loaded | None) -> tuple[dict[str, Any], dict[str, int]]:
     visits: dict[str, int] = {}
     if loaded is None:
         return results, visits
+    given: dict[str, tuple[int, Any]] = {}
+    newest: dict[str, int] = {}
     for node, _step, visit, _done, _result in loaded.activities:
         visits[node] = max(visits.get(node, 0), visit)
     for node, step, _visit, done, result in loaded.activities:
         if done is None:
             continue
+        if step == GIVEN:
+            given[node] = done, result
+            continue
+        newest[node] = max(newest.get(node, 0), done)
         if not step:
             results[node] = payload.decode(result)
         elif done == visits[node]:
             results.setdefault(node, {})[step] = payload.decode(result)
-    for node, visit, result in loaded.waits:
+    for node, visit, of, result in loaded.waits:
         visits[node] = max(visits.get(node, 0), visit)
         if result is not None:
+            newest[node] = max(newest.get(node, 0), of)
+            results[node] = payload.decode(result)
+    for node, (visit, result) in given.items():  # counts until a later visit has a result of its own
+        if visit >= newest.get(node, 0):
             results[node] = payload.decode(result)
     return results, visits
 

@@ -22,9 +22,11 @@ from flows import registry
 from flows.core import moves
 from flows.core.decide import Decided, decide
 from flows.core.errors import LostOwnership
+from flows.core.gate import Refusal
 from flows.core.nodes.activity import Activity
 from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
+from flows.core.verdicts import Verdict
 from flows.dispatch import after_commit, hints_for, look_soon
 from flows.services import arrows, artifacts, control, effects, gating, ledger, notices, obligations
 from flows.services.arrows import Ending
@@ -81,8 +83,9 @@ def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | N
 
 def ask(owned: Owned, trigger: Trigger) -> Decided:
     """What the engine decides now; a result that cannot be stored is a visible suspension."""
-    if owned.definition is None:
-        return Decided(arrows.unknown_definition(owned))
+    if owned.definition is None or owned.blocked:
+        missing = arrows.unknown_definition(owned)
+        return Decided(missing, refusal=Refusal(Verdict.WORKFLOW_MIGRATION_REQUIRED, missing.reason))
     owned.tell_time()
     decided = decide(owned.definition, owned.state, trigger, owned.facts)
     if isinstance(trigger, Completed | Failed) and isinstance(decided.move, moves.Park) and decided.move.wakes_at is not None:

@@ -13,11 +13,12 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError, connections
 
+from flows import registry
 from flows.conf import conf
 from flows.core.errors import LostOwnership
 from flows.core.state import Trigger
 from flows.dispatch import hints_for, publish
-from flows.services import attempt
+from flows.services import attempt, migrate
 from flows.services.arrows import Ending
 from flows.services.attempt import Limits
 from flows.services.opening import open_batch
@@ -86,6 +87,7 @@ def run_turn(host: Host, queue: str, using: str) -> int:
 def _run_slice(host: Host, queue: str, using: str) -> int:
     ends = time.monotonic() + conf.SLICE_SECONDS
     count = 0
+    offered = registry.taken_up(list(zip(host.flows, host.versions, strict=True)))
     while not host.stopping():
         worker = host.worker()
         if worker is None or not host.owns():
@@ -97,8 +99,8 @@ def _run_slice(host: Host, queue: str, using: str) -> int:
             limit=limit,
             worker=worker,
             pid=host.pid,
-            flows=host.flows,
-            versions=host.versions,
+            flows=[name for name, _ in offered],
+            versions=[version for _, version in offered],
             placements=host.placements,
             using=using,
         )
@@ -160,7 +162,9 @@ def _keeping(host: Host, queue: str, ends: float) -> Keeping:
 def work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
     """Carry one workflow on until it leaves this turn."""
     try:
-        progress = _insist(host, owned, owned.opening, keeping)
+        progress = migrate.at_wake(owned) if owned.steps else None
+        if progress is None:
+            progress = _insist(host, owned, owned.opening, keeping)
         taken_over = not owned.row.fresh
         while progress is Progress.RUN:
             if not host.owns():

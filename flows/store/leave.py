@@ -83,7 +83,7 @@ WITH old AS (
     SELECT id, status, node, outcome FROM outlast_workflow WHERE id = %(id)s::uuid AND status IN ('runnable', 'waiting')
 ), moved AS (
     UPDATE outlast_workflow w
-    SET status = 'paused', outcome = CASE WHEN old.outcome = '' THEN 'WAITING' ELSE old.outcome END, version = w.version + 1,
+    SET status = 'paused', outcome = CASE WHEN old.outcome = '' THEN %(outcome)s ELSE old.outcome END, version = w.version + 1,
         pause_requested_at = NULL, updated_at = flows_now()
     FROM old WHERE w.id = old.id
     RETURNING w.*, old.status AS was
@@ -105,9 +105,9 @@ RETURNING id
 """
 
 
-def pause(workflow_id: UUID, ref: str, note: str | None, using: str) -> bool:
-    """Pause a workflow that is not computing."""
-    return bool(run("pause", PAUSE, {"id": workflow_id, "ref": ref, "note": note}, using))
+def pause(workflow_id: UUID, ref: str, note: str | None, using: str, *, outcome: str = "WAITING") -> bool:
+    """Pause a workflow that is not computing; `outcome`: that of one that has none."""
+    return bool(run("pause", PAUSE, {"id": workflow_id, "ref": ref, "note": note, "outcome": outcome}, using))
 
 
 def ask_pause(workflow_id: UUID, using: str) -> bool:

@@ -15,7 +15,7 @@ from flows.store.sql import loads, run
 class Loaded:
     """What the engine needs beside the claimed row.
 
-    `activities`: (node, step, newest visit, done visit, result). `waits`: (node, newest visit, result).
+    `activities`: (node, step, newest visit, done visit, result). `waits`: (node, newest visit, visit of the result, result).
     `open_wait`: (id, node, kind, visit, evidence, due, reason) or None.
     """
 
@@ -26,7 +26,7 @@ class Loaded:
     intent_version: int
     intent_status: str
     activities: list[tuple[str, str, int, int | None, Any]]
-    waits: list[tuple[str, int, Any]]
+    waits: list[tuple[str, int, int, Any]]
     open_wait: tuple[int, str, str, int, Any, bool, str] | None
     deadline_passed: bool
     now: datetime
@@ -39,9 +39,9 @@ HISTORY = """
         SELECT DISTINCT ON (a.node, a.step) a.node, a.step, max(a.visit) OVER (PARTITION BY a.node, a.step) AS visit,
             CASE WHEN a.status = 'done' THEN a.visit END AS done_visit, CASE WHEN a.status = 'done' THEN a.result END AS result
         FROM outlast_activity a WHERE a.workflow_id = {w}.id
-        ORDER BY a.node, a.step, (a.status = 'done') DESC, a.visit DESC) x),
-    (SELECT json_agg(json_build_array(x.node, x.visit, x.result)) FROM (
-        SELECT DISTINCT ON (o.node) o.node, max(o.visit) OVER (PARTITION BY o.node) AS visit, o.result
+        ORDER BY a.node, a.step, (a.status = 'done') DESC, a.visit DESC, a.seq DESC) x),
+    (SELECT json_agg(json_build_array(x.node, x.visit, x.result_visit, x.result)) FROM (
+        SELECT DISTINCT ON (o.node) o.node, max(o.visit) OVER (PARTITION BY o.node) AS visit, o.visit AS result_visit, o.result
         FROM outlast_wait o WHERE o.workflow_id = {w}.id AND o.visit > 0
         ORDER BY o.node, (o.result IS NOT NULL) DESC, o.visit DESC) x),
     (SELECT json_build_array(o.id, o.node, o.kind, o.visit, o.evidence, o.due_since IS NOT NULL, o.reason)
@@ -65,7 +65,7 @@ def load(ids: Sequence[UUID], using: str) -> dict[UUID, Loaded]:
 def parse(row: Sequence[Any]) -> Loaded:
     """A `Loaded` from id, version, wake_seq, pause asked, intent version and status, now, owed, and the four columns of HISTORY."""
     activities = [(a[0], a[1], a[2], a[3], a[4]) for a in _parsed(row[8]) or []]
-    waits = [(w[0], w[1], w[2]) for w in _parsed(row[9]) or []]
+    waits = [(w[0], w[1], w[2], w[3]) for w in _parsed(row[9]) or []]
     wait = _parsed(row[10])
     return Loaded(
         id=row[0],
@@ -94,11 +94,18 @@ SELECT w.id, w.flow_name, w.flow_version, w.fingerprint, w.key, w.input, w.inten
     a.timeout_s, w.worker_id, w.worker_pid
 FROM outlast_workflow w
 LEFT JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
-WHERE w.id = %(id)s::uuid AND w.status = 'running'
+WHERE w.id = %(id)s::uuid
 """
+RUNNING = OWNER + "AND w.status = 'running'"
 
 
 def running(workflow_id: UUID, using: str) -> tuple[tuple[Any, ...], UUID, int] | None:
     """A running workflow as a claim would have returned it, with its owner; for sweeps that act in the owner's place."""
-    rows = run("read running", OWNER, {"id": workflow_id}, using)
+    rows = run("read running", RUNNING, {"id": workflow_id}, using)
     return (rows[0][:-2], rows[0][-2], rows[0][-1]) if rows else None
+
+
+def whole(workflow_id: UUID, using: str) -> tuple[Any, ...]:
+    """A workflow in whatever status, as a claim would return it."""
+    row: tuple[Any, ...] = run("read workflow", OWNER, {"id": workflow_id}, using)[0][:-2]
+    return row

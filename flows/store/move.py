@@ -208,23 +208,29 @@ WITH moved AS (
     SET status = CASE WHEN w.pause_requested_at IS NULL THEN 'waiting' ELSE 'paused' END, outcome = 'WAITING',
         due_at = (SELECT min(t.due_at) FROM outlast_timer t
                   WHERE t.workflow_id = w.id AND t.wait_id IS NOT NULL AND t.fired_at IS NULL),
+        attempts = w.attempts - CASE WHEN w.active_seq IS NULL THEN 0 ELSE 1 END,
         version = w.version + 1, worker_id = NULL, worker_pid = NULL, pause_requested_at = NULL, updated_at = flows_now()
     WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
       AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid AND w.wake_seq = %(wake_seq)s::int
     RETURNING w.*
+), activity AS (
+    UPDATE outlast_activity a
+    SET status = 'scheduled', attempt = a.attempt - 1, worker_id = NULL, worker_pid = NULL, started_at = NULL, timeout_at = NULL
+    FROM moved m WHERE a.workflow_id = %(id)s::uuid AND a.seq = m.active_seq
+    RETURNING a.seq
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
-        policy_version, at)
+        policy_version, activity_seq, at)
     SELECT m.id, m.version, 'running', m.status, m.node, m.node, m.outcome, m.epoch, 'rest', '', m.intent_version,
-        m.policy_version, flows_now()
+        m.policy_version, m.active_seq, flows_now()
     FROM moved m
 )
-SELECT version FROM moved
+SELECT m.version FROM moved m WHERE m.active_seq IS NULL OR EXISTS (SELECT FROM activity) OR outlast_half_move('activity')
 """
 
 
 def rest(workflow_id: UUID, version: int, epoch: int, worker: UUID, wake_seq: int, using: str) -> bool:
-    """Go back to the wait that is still open; False if something arrived meanwhile."""
+    """Go back to the wait that is still open; False if something arrived meanwhile. An attempt that has not begun does not count."""
     params = {"id": workflow_id, "version": version, "epoch": epoch, "worker": worker, "wake_seq": wake_seq}
     return bool(run("rest", REST, params, using))

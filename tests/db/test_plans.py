@@ -21,6 +21,7 @@ from flows.store import (
     leave,
     load,
     locks,
+    migrate,
     move,
     recover,
     start,
@@ -240,7 +241,7 @@ def test_verbs(busy: LocalWorker) -> None:
     }  # fmt: skip
     good(explain(leave.LEAVE, left), 120)
     assert "outlast_workflow_intent" in good(explain(leave.LIVE_OF_INTENT, {"id": run.intent_id}), 20).indexes
-    good(explain(leave.PAUSE, {"id": run.id, "ref": "", "note": None}), 60)
+    good(explain(leave.PAUSE, {"id": run.id, "ref": "", "note": None, "outcome": "WAITING"}), 60)
     good(explain(locks.WORKFLOWS, {"ids": [run.id]}), 20)
     new = start.NewWorkflow(new_id(), new_id(), "old-77", "{}", "d", "goal", "")
     common = {
@@ -254,6 +255,20 @@ def test_verbs(busy: LocalWorker) -> None:
     }  # fmt: skip
     good(explain(start.START, params), 80)
     good(explain(start.START, {**params, "keys": ["brand-new"]}), 120)
+
+
+def test_migrate(busy: LocalWorker) -> None:
+    wait = Wait.objects.get(status="open", key="live-4")
+    row = Workflow.objects.get(pk=wait.workflow_id)
+    arrow = migrate.Migrate(
+        id=row.pk, version=row.version, seen_status="waiting", epoch=0, seen_version=1, seen_fingerprint=row.fingerprint,
+        wake_seq=row.wake_seq, worker=None, status="runnable", outcome="", error_code=None, node="ask", flow_version=2, fingerprint="f",
+        queue=None, placement="", priority_seconds=60, keep_activity=False, timeout=0.0, keep_wait=wait.pk, on_expiry="escalate",
+        given_nodes=["after"], given_visits=[0], given_results=["1"], ref="", note="{}",
+    )  # fmt: skip
+    params = {name: getattr(arrow, name) for name in migrate._FIELDS}
+    plan = good(explain(migrate.MIGRATE, {**params, "step": "(migrated)"}), 150)
+    assert "outlast_workflow_pkey" in plan.indexes
 
 
 def test_the_dead_rows_of_a_year_do_not_slow_a_claim(busy: LocalWorker) -> None:

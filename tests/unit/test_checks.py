@@ -48,7 +48,7 @@ def work(attempt: Any) -> None:
 def test_the_checks_are_registered_and_the_celery_ones_are_for_deployment() -> None:
     ours = {check.__name__ for check in django_registry.registered_checks if check.__module__ == "flows.checks"}
     deploy = {check.__name__ for check in django_registry.deployment_checks if check.__module__ == "flows.checks"}
-    assert ours == {"check_flows", "check_settings", "check_packages", "check_clock"}
+    assert ours == {"check_flows", "check_settings", "check_packages", "check_clock", "check_versions"}
     assert deploy == {"check_celery"}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from flows.core.definition import Definition, Flow
-from flows.core.lint import approvals, budgets, declaration, effects, gates, loops, options, routes
+from flows.core.lint import approvals, budgets, declaration, effects, gates, loops, options, routes, versions
 from flows.core.lint.problem import CATALOGUE, PREFIX, Problem, problem
 from flows.core.lint.view import View
 
@@ -44,6 +44,7 @@ RULES: tuple[Rule, ...] = (
     loops.limits_count,
     loops.cycles_have_a_step,
     loops.cycles_end,
+    versions.migrates_from_older,
 )
 
 
@@ -58,7 +59,8 @@ def problems(definition: Definition) -> list[Problem]:
 def problems_of_all(classes: Iterable[type[Flow]]) -> list[Problem]:
     """Everything that is wrong with these flows, each by itself and all together."""
     declared = list(dict.fromkeys(classes))
-    return [*(found for cls in declared for found in problems(cls.definition)), *_repeated(declared)]
+    together = (*_repeated(declared), *versions.places_in_newer(declared))
+    return [*(found for cls in declared for found in problems(cls.definition)), *together]
 
 
 def _unreadable(view: View, node: str, fault: str) -> Problem:

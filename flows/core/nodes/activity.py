@@ -12,7 +12,7 @@ from flows.core.budget import Spend
 from flows.core.commitments import BEGINS, Commits
 from flows.core.effects import Effect, Function
 from flows.core.errors import Failure, InvalidCandidate, PayloadError, Route, classify
-from flows.core.moves import Finish, Goto, Move, Open, Reconcile, RetryLater, Run, Suspend
+from flows.core.moves import Finish, Goto, Move, Open, Reconcile, Rest, RetryLater, Run, Suspend
 from flows.core.nodes.base import Node, need_text
 from flows.core.policies import Retry
 from flows.core.protocol import Outcome, Status
@@ -20,6 +20,8 @@ from flows.core.retry import delay_before, may_retry
 from flows.core.state import Completed, Facts, Failed, State, Trigger
 
 RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
+#: The wait between two attempts of one activity.
+RETRY_WINDOW = "retry_window"
 WORKER_LOST = "WORKER_LOST"
 
 #: Where a failure without a route of its own ends.
@@ -103,10 +105,15 @@ class Activity(Node):
         return Goto(self.then)
 
     def taken_up(self, state: State) -> Move:
-        """A worker has taken this activity up: run it, unless workers keep dying under it."""
+        """A worker has taken this activity up: run it, unless workers keep dying under it, or the pause before this try is not over.
+
+        (A migration makes what it carries over ready, so that the gate of the new version sees it.)
+        """
         activity = state.activity
         if activity is None:
             return Open(self.name)
+        if state.wait is not None and state.wait.kind == RETRY_WINDOW and not state.wait.due:
+            return Rest()
         if activity.lost > self.retry.max_lost:
             return Suspend(self.name, Outcome.HUMAN_REQUIRED, WORKER_LOST, "workers keep dying under this activity")
         return Run()

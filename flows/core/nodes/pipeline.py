@@ -11,7 +11,7 @@ from flows.core.effects import Function
 from flows.core.errors import DefinitionError
 from flows.core.moves import Goto, Move, Open
 from flows.core.nodes.activity import Activity, qualified
-from flows.core.state import State
+from flows.core.state import GIVEN, State
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Pipeline(Activity):
         names = [step.name for step in self.steps]
         if not names or len(set(names)) != len(names) or not all(names):
             raise DefinitionError("A Pipeline needs at least one Step, and the names of its steps must differ.")
+        if GIVEN in names:
+            raise DefinitionError(f"{GIVEN!r} is no name for a Step: results that a migration gave are recorded under it.")
 
     def __post_options__(self, options: dict[str, Any]) -> None:
         plain = Activity("", **options)

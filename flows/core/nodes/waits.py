@@ -198,14 +198,18 @@ class Approval(Node):
             f"waiting for an answer of {self.role}",
             deadline=self.expires.after if self.expires else None,
             on_expiry=self.expires.word if self.expires else "",
-            detail={
-                "candidate": candidate,
-                "candidate_node": self.candidate,
-                "role": self.role,
-                "answers": [answer for answer in ("approved", "changes", "denied") if getattr(self, answer)],
-                "self_approval": self.self_approval,
-            },
+            detail={"candidate": candidate, **self.question},
         )
+
+    @property
+    def question(self) -> Mapping[str, Any]:
+        """What is asked of whom, but for the candidate."""
+        return {
+            "candidate_node": self.candidate,
+            "role": self.role,
+            "answers": [answer for answer in ("approved", "changes", "denied") if getattr(self, answer)],
+            "self_approval": self.self_approval,
+        }
 
     def resume(self, state: State, trigger: Trigger) -> Move:
         wait = state.wait

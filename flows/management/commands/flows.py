@@ -18,10 +18,11 @@ from flows.core import graph, visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import budgets, decisions, find, operations, rules, words
+from flows.management import budgets, decisions, find, operations, rules, versions, words
 from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
+from flows.services.migrate import migrate_many
 from flows.services.start import start
 
 EPILOG = (
@@ -72,6 +73,10 @@ class Command(BaseCommand):
             acting = verb(name, summary, identified=True)
             acting.add_argument("--reason", default="", metavar="TEXT")
             acting.add_argument("--by", metavar="USERNAME")
+        moving = verb("migrate", "Take runs to a newer version of their flow, as its migrate_from says.")
+        versions.add_migrate(moving)
+        moving.add_argument("--from", type=_positive, dest="source", metavar="VERSION", help="only runs of this version")
+        moving.add_argument("--to", type=_positive, metavar="VERSION", help="default: the newest that can be reached")
         effects = verb("operations", "List effects, of all runs or one: the newest, or with --uncertain the longest in doubt.")
         operations.add_operations(effects)
         effects.add_argument("--limit", type=_positive, default=50, metavar="N")
@@ -237,6 +242,17 @@ class Command(BaseCommand):
         value, text, sentence = budgets.answer(using=options["database"], **options)
         self._put(value, text, options)
         self._say(sentence)
+
+    def do_migrate(self, *, ids: list[str], flow: str | None, source: int | None, to: int | None, **options: Any) -> None:
+        """Migrate runs, each by itself; prints what became of each."""
+        using = options["database"]
+        runs = versions.chosen(ids, flow, source, to, using)
+        wish = {"by": find.user(options["by"], using), "reason": options["reason"], "dry_run": options["dry_run"]}
+        found = list(migrate_many(runs, to=to, using=using, **wish))
+        self._put(found, versions.as_table(found), options)
+        if problem := versions.complaint(found):
+            raise CommandError(f"{versions.summary(found)}. {problem}")
+        self._say(versions.summary(found))
 
     def do_cancel(self, **options: Any) -> None:
         """Cancel a run."""

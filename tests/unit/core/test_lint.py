@@ -22,8 +22,9 @@ pytestmark = pytest.mark.req("G5")
 #: Those of the files beside this one.
 EFFECTS = {"E033", "E034", "E035", "E036", "E037", "E038", "W001", "W002"}
 BUDGETS = {"E061"}
+VERSIONS = {"E045", "E046", "E047"}
 GATES = {"E071", "E072", "E073", "E074", "E075", "E076"}
-ELSEWHERE = EFFECTS | BUDGETS | GATES
+ELSEWHERE = EFFECTS | BUDGETS | VERSIONS | GATES
 
 DUE = Deadline(hours=1, then=ESCALATE)
 DONE = {"done": End(COMPLETE)}
