@@ -12,6 +12,7 @@ from flows.core import canonical
 from flows.core.nodes import Activity, Decision, Node
 from flows.core.nodes.waits import Approval
 from flows.core.policies import Checkpoint, Deadline, Fresh
+from flows.core.releases import RESUME_PINNED, OnRelease, as_policy
 from flows.core.verdicts import Verdict
 
 #: Every flow class that was declared in this process, in order; `flows.registry` makes the look-up of it.
@@ -20,7 +21,7 @@ DECLARED: list[type[Flow]] = []
 #: Names that the class itself uses; a node of that name is a check error (outlast_flows.E013).
 RESERVED = frozenset({"Meta", "start", "start_many", "definition", "astart", "astart_many", "mro"})
 
-META_OPTIONS = frozenset({"name", "version", "deadline", "checkpoint", "policy", "abstract", "verbose_name"})
+META_OPTIONS = frozenset({"name", "version", "deadline", "checkpoint", "policy", "on_release", "abstract", "verbose_name"})
 
 
 def kebab(name: str) -> str:
@@ -42,6 +43,12 @@ class Definition:
     doc: str = ""
     where: str = ""
     unknown_options: tuple[str, ...] = ()
+    on_release: Any = RESUME_PINNED
+
+    @property
+    def release_policy(self) -> OnRelease:
+        """What a run does when it wakes under another release; what is written wrongly (E027) keeps every run with its own."""
+        return self.on_release if isinstance(self.on_release, OnRelease) else RESUME_PINNED
 
     @property
     def start(self) -> str:
@@ -119,7 +126,7 @@ class Flow:
     """Base class of definitions: a finite graph whose nodes are the attributes of the class, in order; the first is the start.
 
     `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, checkpoint, verbose_name, abstract,
-    policy (the name of the policy that runs are bound to). Two live versions of a flow are two classes with one name. A flow is found in
+    policy (the name of the policy that runs are bound to), on_release (what a run does when it wakes under another release). Two live versions of a flow are two classes with one name. A flow is found in
     `flows.py` of an installed app.
     """
 
@@ -145,6 +152,7 @@ class Flow:
             doc=(cls.__doc__ or "").strip(),
             where=f"{cls.__module__}.{cls.__qualname__}",
             unknown_options=tuple(sorted(set(settings) - META_OPTIONS)),
+            on_release=as_policy(settings.get("on_release", RESUME_PINNED)),
         )
         DECLARED.append(cls)
 

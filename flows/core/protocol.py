@@ -56,10 +56,11 @@ SUSPENDED = frozenset(
 
 _LEAVE = {Status.CANCELLING, Status.SUPERSEDED}
 
-#: From each status, the statuses that one arrow may lead to. An empty source is the start.
+#: From each status, the statuses that one arrow may lead to. An empty source is the start. One that leads to the same status changes
+#: something else of a workflow that is not computing: the release that it is pinned to.
 MOVES: dict[Status | None, frozenset[Status]] = {
     None: frozenset({Status.RUNNABLE}),
-    Status.RUNNABLE: frozenset({Status.RUNNING, Status.PAUSED} | _LEAVE),
+    Status.RUNNABLE: frozenset({Status.RUNNABLE, Status.RUNNING, Status.PAUSED} | _LEAVE),
     Status.RUNNING: frozenset(
         {
             Status.RUNNING,
@@ -72,8 +73,8 @@ MOVES: dict[Status | None, frozenset[Status]] = {
         }
         | _LEAVE
     ),
-    Status.WAITING: frozenset({Status.RUNNABLE, Status.PAUSED} | _LEAVE),
-    Status.PAUSED: frozenset({Status.RUNNABLE} | _LEAVE),
+    Status.WAITING: frozenset({Status.WAITING, Status.RUNNABLE, Status.PAUSED} | _LEAVE),
+    Status.PAUSED: frozenset({Status.PAUSED, Status.RUNNABLE} | _LEAVE),
     Status.RECONCILING: frozenset({Status.RUNNABLE, Status.WAITING, Status.PAUSED, Status.COMPLETE, Status.FAILED} | _LEAVE),
     Status.CANCELLING: frozenset({Status.CANCELLING, Status.CANCELLED, Status.SUPERSEDED, Status.FAILED}),
     Status.COMPLETE: frozenset(),

@@ -1,5 +1,7 @@
 """The gate's records: verdicts, observations, verifications, candidates, policies, releases, competence, budgets; append-only where they are."""
 
+from importlib import import_module
+
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
@@ -139,6 +141,18 @@ CREATE TRIGGER outlast_resolution_no_truncate BEFORE TRUNCATE ON outlast_resolut
     FOR EACH STATEMENT EXECUTE FUNCTION outlast_resolution_append_only();
 """
 
+#: The trigger of 0002, which knows the arrows that lead to the same status, too: a workflow at rest is pinned to another release.
+MOVED_BEFORE = (
+    import_module("flows.migrations.0002_guards")
+    .MOVED.split("-- By columns")[0]
+    .replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+)
+MOVED = (
+    MOVED_BEFORE.replace("runnable>running,", "runnable>runnable,runnable>running,")
+    .replace("waiting>runnable,", "waiting>waiting,waiting>runnable,", 1)
+    .replace("        paused>runnable,", "        paused>paused,paused>runnable,")
+)
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -153,6 +167,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("flow_name", models.TextField(primary_key=True, serialize=False, verbose_name="flow")),
                 ("release", models.TextField(verbose_name="release")),
+                ("reason", models.TextField(blank=True, verbose_name="reason")),
                 ("by_label", models.TextField(blank=True, verbose_name="by")),
                 ("since", models.DateTimeField(verbose_name="since")),
             ],
@@ -562,4 +577,18 @@ class Migration(migrations.Migration):
             index=models.Index(fields=["workflow", "node", "id"], name="outlast_verification_of"),
         ),
         migrations.RunSQL(APPEND_ONLY + TRIGGERS, UNDO_TRIGGERS + RESOLUTION_BEFORE),
+        migrations.RunSQL(MOVED, MOVED_BEFORE),
+        migrations.AddField("workflow", "passed_over", models.TextField(null=True, verbose_name="release passed over")),
+        migrations.AddField("workflow", "alerted_at", models.DateTimeField(null=True)),
+        migrations.AddIndex(
+            model_name="workflow",
+            index=models.Index(
+                fields=["release"],
+                name="outlast_workflow_pinned",
+                condition=models.Q(
+                    models.Q(("release", ""), _negated=True),
+                    ("status__in", ["cancelling", "paused", "reconciling", "runnable", "running", "waiting"]),
+                ),
+            ),
+        ),
     ]

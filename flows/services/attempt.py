@@ -33,6 +33,7 @@ from flows.services.authored import tidy, transaction_of
 from flows.services.effects import Call, Effects
 from flows.services.operation import headers
 from flows.services.owned import Owned
+from flows.services.releasing import Behaviour, behaviour
 from flows.store import attempts as store
 from flows.store.sql import loads
 
@@ -110,6 +111,7 @@ class Attempt:
         self.checkpoint_conflict: str | None = None
         self.approved: Mapping[str, Any] | None = _approved(owned)
         self.versions: Mapping[str, str] = {}
+        self._release: Behaviour | None = None
 
     def effect(self, name: str, request: Any = None) -> AbstractContextManager[Call]:
         """One of several effects of this activity, declared as `effects={NAME: Effect(…)}`: in flight, committed, before the block begins.
@@ -122,6 +124,13 @@ class Attempt:
             CompetenceFailure: the same operation was asked for with another request. PayloadError: the request cannot be stored.
         """
         return self._effects.named(name, request)
+
+    @property
+    def release(self) -> Behaviour | None:
+        """The behavioural release that the run is pinned to, with the digests of its models, prompts, tools and policies; None: it has none."""
+        if self._release is None and self._owned.row.release:
+            self._release = behaviour(self._owned.row.release, self._owned.using)
+        return self._release
 
     def heartbeat(self) -> str:
         """Say that the work goes on: the timeout starts anew. Answers "continue", "cancel" (stop, clean up) or "lost" (stop at once)."""

@@ -13,7 +13,6 @@ from flows.core.verdicts import Verdict
 
 INITIAL = import_module("flows.migrations.0001_initial")
 GATE = import_module("flows.migrations.0004_gate")
-GUARDS = import_module("flows.migrations.0002_guards")
 
 
 def words_after(sql: str, start: str) -> set[str]:
@@ -26,7 +25,7 @@ def words_after(sql: str, start: str) -> set[str]:
 @pytest.mark.req("A2")
 def test_the_trigger_knows_exactly_the_moves_of_the_table() -> None:
     ours = {f"{source or ''}>{target}" for source, targets in MOVES.items() for target in targets}
-    assert words_after(GUARDS.MOVED, "IF NOT (source ||") == ours
+    assert words_after(GATE.MOVED, "IF NOT (source ||") == ours
 
 
 def test_the_database_knows_exactly_the_outcomes_of_each_status() -> None:
