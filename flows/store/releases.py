@@ -218,8 +218,9 @@ _READY = f"""
 
 NOT_OFFERED = f"""
 WITH unoffered AS MATERIALIZED ({_UNOFFERED})
-SELECT w.id, w.node, w.release FROM unoffered u JOIN outlast_workflow w ON w.release = u.name WHERE {_READY}
-ORDER BY w.id LIMIT %(limit)s::int
+SELECT x.id, x.node, u.name FROM unoffered u CROSS JOIN LATERAL (
+    SELECT w.id, w.node FROM outlast_workflow w WHERE w.release = u.name AND {_READY} LIMIT %(limit)s::int) x
+ORDER BY x.id LIMIT %(limit)s::int
 """
 
 #: Told once for each time that it is ready: any arrow moves `updated_at` past `alerted_at`.
@@ -227,9 +228,10 @@ ALERT = f"""
 WITH unoffered AS MATERIALIZED ({_UNOFFERED}), found AS (
     UPDATE outlast_workflow w SET alerted_at = flows_now()
     WHERE w.id = ANY (ARRAY (
-            SELECT w.id FROM unoffered u JOIN outlast_workflow w ON w.release = u.name
-            WHERE {_READY} AND (w.alerted_at IS NULL OR w.alerted_at < w.updated_at)
-            LIMIT %(limit)s::int FOR UPDATE OF w SKIP LOCKED))
+            SELECT x.id FROM unoffered u CROSS JOIN LATERAL (
+                SELECT w.id FROM outlast_workflow w
+                WHERE w.release = u.name AND {_READY} AND (w.alerted_at IS NULL OR w.alerted_at < w.updated_at)
+                LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED) x))
     RETURNING w.id, w.user_id, w.release
 ), notice AS (
     INSERT INTO outlast_notice (workflow_id, user_id, outcome, code, created_at, tries)
