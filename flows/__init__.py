@@ -41,6 +41,7 @@ from flows.core.policies import (
     minutes,
     seconds,
 )
+from flows.core.releases import HUMAN, MIGRATE, RESUME_PINNED, restart_from
 from flows.core.state import State
 from flows.core.verdicts import Verdict
 
@@ -154,6 +155,9 @@ __all__ = [
     "ESCALATE",
     "FAIL",
     "FAILED",
+    "HUMAN",
+    "MIGRATE",
+    "RESUME_PINNED",
     "Activity",
     "Approval",
     "Branch",
@@ -196,6 +200,7 @@ __all__ = [
     "minutes",
     "pause",
     "preview",
+    "restart_from",
     "resume",
     "seconds",
     "signal",

@@ -118,10 +118,10 @@ def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending 
     """Stop until a person acts. An activity that failed stays scheduled: resuming tries the same operation again."""
     arrow = _arrow(owned, Status.WAITING, move.node)
     arrow.outcome, arrow.error_code, arrow.notice = move.outcome, move.code, True
-    if owned.state.wait is not None and decided.fault is not None:
-        return _note(arrow, decided, move.via)
-    arrow.wait_kind, arrow.reason = "human", (move.reason or move.code)[:500]
     same = move.node == owned.row.node
+    if owned.state.wait is not None and (decided.fault is not None or (decided.refusal is not None and same)):
+        return _note(arrow, decided, move.via)  # the wait keeps what has arrived: who resumes it has it decided on again
+    arrow.wait_kind, arrow.reason = "human", (move.reason or move.code)[:500]
     _end_activity(owned, arrow, ending or REFUSED, ActivityStatus.SCHEDULED if same else ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)
     return _note(arrow, decided, move.via)
