@@ -131,6 +131,8 @@ def register(
     """
     alias = identify.alias(using)
     check_name(name)
+    if not isinstance(note, str):
+        raise InvalidRelease(f"The note of release {name} is a text, got {note!r:.60}.")
     payload.check_text(note, f"the note of release {name}")
     made = content(models=models or {}, prompts=prompts or {}, tools=tools or {}, policies=policies or {})
     if not any(made.parts.values()):

@@ -114,7 +114,14 @@ def alert(using: str) -> list[UUID]:
     return [workflow for workflow, _ in found]
 
 
-def not_offered(using: str, limit: int = 100) -> list[tuple[UUID, str]]:
-    """(workflow, what is wrong) of the runs that are in that state now."""
-    rows = store.not_offered(float(conf.RELEASE_ALERT_SECONDS), deciding(), limit, using)
-    return [(row[0], f"ready at {row[1]}, and no live worker offers release {row[2]}: start one, or flows releases move") for row in rows]
+def stuck(using: str, limit: int = 100) -> list[tuple[UUID, str, str]]:
+    """(workflow, node, release) of the runs that are in that state now."""
+    return store.not_offered(float(conf.RELEASE_ALERT_SECONDS), deciding(), limit, using)
+
+
+def not_offered(using: str) -> list[tuple[UUID, str]]:
+    """(workflow, what is wrong) of them."""
+    return [
+        (workflow, f"ready at {node}, and no live worker offers release {release}: start one, or flows releases move")
+        for workflow, node, release in stuck(using)
+    ]
