@@ -69,6 +69,7 @@ class Code(StrEnum):
     KEPT = "kept"
     ALREADY = "already"
     BUSY = "busy"
+    ELSEWHERE = "elsewhere"
     TOO_LATE = "too_late"
 
 
@@ -77,6 +78,7 @@ SENTENCES: dict[Code, str] = {
     Code.KEPT: "It keeps its release beside the current one.",
     Code.ALREADY: "It was so already.",
     Code.BUSY: "It is computing, or nobody knows yet what became of an effect. Pause it, or try again when it waits.",
+    Code.ELSEWHERE: "It is pinned to another release by now.",
     Code.TOO_LATE: "It has ended, or is on the way to its end.",
 }
 
@@ -226,11 +228,14 @@ def parts_of(row: Release) -> dict[str, dict[str, str]]:
     return dict(zip(PARTS, (row.model_hashes, row.prompt_hashes, row.tool_hashes, row.policy_hashes), strict=True))
 
 
-def move(workflow: Any, *, to: str, by: Any, reason: str, using: str | None = None) -> Moved:
+def move(workflow: Any, *, to: str, by: Any, reason: str, source: str | None = None, using: str | None = None) -> Moved:
     """Pin a run that waits, is paused or is ready to that release, whatever its flow's policy says; with its own release, let it keep that
     beside the one that is current. A run that was suspended because of its release goes on.
 
     Its waits, timers and approvals stay. While it is computing it is busy: try again, or pause it.
+
+    Args:
+        source: only if it is pinned to this release ("": to none) at that moment.
     Raises:
         UnknownWorkflow, UnknownRelease: there is none. ReasonMissing: nobody says why.
     """
@@ -246,7 +251,7 @@ def move(workflow: Any, *, to: str, by: Any, reason: str, using: str | None = No
         if not locks.workflows([row_id], alias):
             raise UnknownWorkflow(workflow)
         locked = Workflow.objects.using(alias).get(pk=row_id)
-        code = _judge(locked, target.name, beside)
+        code = _judge(locked, target.name, beside, source)
         if code in (Code.MOVED, Code.KEPT):
             _pin(locked, target.name, beside, by, reason, alias)
             locked.refresh_from_db(fields=["status"])
@@ -260,27 +265,37 @@ def move_all(
 
     With `dry_run`, what would become of each; nothing is changed. Errors as `move`, before the first one.
     """
-    alias = identify.alias(using)
     _said(reason, "the runs are moved")
-    target = get(to, using=alias)
-    name = _flow_name(flow)
-    if source:
-        get(source, using=alias)
-    ids = store.pinned(source, name, alias)
+    get(to, using=using)
+    ids = runs_of(source, flow=flow, using=using)
     if dry_run:
-        return (_would(row_id, target, alias) for row_id in ids)
-    return (move(row_id, to=to, by=by, reason=reason, using=alias) for row_id in ids)
+        return (would_move(row_id, to=to, source=source, using=using) for row_id in ids)
+    return (move(row_id, to=to, by=by, reason=reason, source=source, using=using) for row_id in ids)
 
 
-def _would(row_id: UUID, target: Release, using: str) -> Moved:
-    row = identify.get(row_id, using)
-    code = _judge(row, target.name, store.current(row.flow_name, using))
-    return _answer(code, row, row.release, target, using)
+def runs_of(name: str, *, flow: type[Flow] | str | None = None, using: str | None = None) -> list[UUID]:
+    """The live runs that are pinned to a release ("": to none), of one flow or of all, oldest first.
+
+    Raises:
+        UnknownRelease, UnknownFlow: there is none.
+    """
+    alias = identify.alias(using)
+    return store.pinned(get(name, using=alias).name if name else "", _flow_name(flow), alias)
 
 
-def _judge(row: Workflow, target: str, beside: str) -> Code:
+def would_move(workflow: Any, *, to: str, source: str | None = None, using: str | None = None) -> Moved:
+    """What `move` would do now; nothing is changed."""
+    alias = identify.alias(using)
+    row, target = identify.get(workflow, alias), get(to, using=alias)
+    code = _judge(row, target.name, store.current(row.flow_name, alias), source)
+    return _answer(code, row, row.release, target, alias)
+
+
+def _judge(row: Workflow, target: str, beside: str, source: str | None) -> Code:
     if row.status in TERMINAL or row.target:
         return Code.TOO_LATE
+    if source is not None and row.release != source:
+        return Code.ELSEWHERE
     if row.status not in MOVABLE:
         return Code.BUSY
     if row.release != target:
