@@ -45,6 +45,7 @@ from flows.core.policies import (
     minutes,
     seconds,
 )
+from flows.core.releases import HUMAN, MIGRATE, RESUME_PINNED, restart_from
 from flows.core.state import State
 from flows.core.verdicts import Verdict
 from flows.core.versions import Migrated
@@ -163,9 +164,12 @@ __all__ = [
     "ESCALATE",
     "FAIL",
     "FAILED",
+    "HUMAN",
     "INHERIT",
+    "MIGRATE",
     "NEW",
     "RESERVE",
+    "RESUME_PINNED",
     "Activity",
     "Approval",
     "Branch",
@@ -219,6 +223,7 @@ __all__ = [
     "minutes",
     "pause",
     "preview",
+    "restart_from",
     "resume",
     "seconds",
     "signal",

@@ -22,7 +22,7 @@ from django.db import OperationalError, connections
 from flows import registry
 from flows.conf import DEFAULTS
 from flows.core import definition as declared
-from flows.core import lint
+from flows.core import lint, releases
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError
 from flows.core.lint import effects, options
@@ -44,6 +44,7 @@ CATALOGUE: dict[str, str] = {
     "E105": "another package of the name `flows`, `tasks` or `approvals` is found first",
     "E121": "live runs whose definition changed without a new version",
     "E122": "live runs of a version that is not loaded, from which nothing leads to a newer one",
+    "E106": "`OUTLAST['RELEASES']` is not a list of names of releases",
     "W101": "an unknown key in `settings.OUTLAST`",
     "W102": "a lease that does not outlive a missed renewal",
     "W103": "`flows_now()` is not PostgreSQL's own clock",
@@ -78,7 +79,7 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     if not isinstance(given, Mapping):
         hint = 'Write OUTLAST = {"LEASE_SECONDS": 10}.'
         return [checks.Error(f"settings.OUTLAST is a {type(given).__name__}.", hint=hint, id="outlast_flows.E101")]
-    return [*_unknown_keys(given), *_numbers(), *_database()]
+    return [*_unknown_keys(given), *_numbers(), *_database(), *_releases()]
 
 
 @checks.register(TAG)
@@ -193,6 +194,15 @@ def _numbers() -> Iterator[checks.CheckMessage]:
         message = f"A worker renews its lease of {lease} s every {renew} s: one missed renewal and its work is given away."
         hint = "Let LEASE_RENEW_SECONDS be at most a third of LEASE_SECONDS, as the defaults are."
         yield checks.Warning(message, hint=hint, id="outlast_flows.W102")
+
+
+def _releases() -> Iterator[checks.CheckMessage]:
+    value = _value("RELEASES")
+    listed = isinstance(value, list | tuple | set | frozenset)
+    if value is None or (listed and all(isinstance(name, str) and releases.NAME.fullmatch(name) for name in value)):
+        return
+    hint = 'List the names of the releases that this code carries, RELEASES = ["R17", "R18"], or leave it away: whatever it is given.'
+    yield checks.Error(f"settings.OUTLAST['RELEASES'] is {value!r:.120}.", hint=hint, id="outlast_flows.E106")
 
 
 def _database() -> Iterator[checks.CheckMessage]:

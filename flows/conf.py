@@ -44,6 +44,10 @@ DEFAULTS: dict[str, Any] = {
     "AUTHORITY": "flows.services.providers.authority",
     "COMPETENCE": "flows.services.providers.competence",
     "PLACEMENT": "flows.services.providers.placement",
+    # Names of the behavioural releases that this worker process carries; None: whatever it is given. Also from OUTLAST_RELEASES.
+    "RELEASES": None,
+    # Seconds that a run may be ready while no live worker offers its release, before somebody is told.
+    "RELEASE_ALERT_SECONDS": 60.0,
     # Rows that one sweep takes at a time.
     "SWEEP_BATCH": 500,
     # Sender of notices; None: DEFAULT_FROM_EMAIL.

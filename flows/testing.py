@@ -18,6 +18,7 @@ from uuid import UUID
 from flows import registry
 from flows.conf import conf
 from flows.core.ids import new_id
+from flows.core.releases import ANY
 from flows.services import sweeps
 from flows.services.servicing import run_servicing
 from flows.services.turn import run_turn
@@ -71,9 +72,15 @@ class LocalWorker:
     """A worker in this process; a `Host` for turns, with a row of its own in the record."""
 
     def __init__(
-        self, using: str, queues: Sequence[str] = ("agents", "cleanup"), placements: Sequence[str] = (), name: str = ""
+        self,
+        using: str,
+        queues: Sequence[str] = ("agents", "cleanup"),
+        placements: Sequence[str] = (),
+        name: str = "",
+        releases: Sequence[str] | None = None,
     ) -> None:
         self.using, self.queues, self.placements = using, list(queues), list(placements)
+        self.releases = None if releases is None else list(releases)
         known = sorted(registry.known())
         self.flows, self.versions = [name for name, _ in known], [version for _, version in known]
         self.pid = os.getpid()
@@ -88,6 +95,7 @@ class LocalWorker:
             "region": "",
             "host_class": "",
             "placements": self.placements,
+            "releases": [ANY] if self.releases is None else self.releases,
             "queues": self.queues,
             "definitions": [f"{name}@{version}" for name, version in known],
             "concurrency": 1,

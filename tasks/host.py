@@ -34,6 +34,7 @@ class WorkerHost:
         queues: Sequence[str],
         lingerers: int,
         turns: int | None,
+        releases: Sequence[str] | None = None,
     ) -> None:
         self._shared, self._turns = shared, turns
         # Taken before anything is claimed: the parent must be able to see this process die.
@@ -46,6 +47,7 @@ class WorkerHost:
         self.flows = [name for name, _ in definitions]
         self.versions = [version for _, version in definitions]
         self.placements = list(placements)
+        self.releases = releases
 
     @contextmanager
     def turn(self) -> Iterator[bool]:

@@ -21,6 +21,7 @@ from django.db import Error, connections
 
 from flows.conf import conf
 from flows.core.ids import new_id
+from flows.core.releases import ANY
 from flows.dispatch import hints_for, publish
 from flows.services import sweeps
 from flows.store import workers
@@ -47,7 +48,7 @@ class NameTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What this worker offers: its name, queues, definitions, placements and slots."""
+    """What this worker offers: its name, queues, definitions, placements, slots, and releases (None: whatever it is given)."""
 
     name: str
     queues: Sequence[str]
@@ -56,6 +57,7 @@ class Offer:
     concurrency: int
     region: str = ""
     host_class: str = ""
+    releases: Sequence[str] | None = None
 
 
 class Keeper:
@@ -90,6 +92,7 @@ class Keeper:
             "region": self.offer.region,
             "host_class": self.offer.host_class,
             "placements": list(self.offer.placements),
+            "releases": [ANY] if self.offer.releases is None else list(self.offer.releases),
             "queues": list(self.offer.queues),
             "definitions": [f"{name}@{version}" for name, version in self.offer.definitions],
             "concurrency": self.offer.concurrency,

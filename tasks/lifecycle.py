@@ -15,6 +15,7 @@ from django.db import Error, connections, transaction
 
 from flows import registry
 from flows.conf import conf
+from flows.core.releases import check_name
 from flows.services import deployed
 from tasks import linger
 from tasks.host import WorkerHost
@@ -49,7 +50,9 @@ def host() -> WorkerHost | None:
     key = (os.getpid(), threading.get_ident())
     if key not in _hosts:
         queues = _keeper.offer.queues if _keeper is not None else []
-        _hosts[key] = WorkerHost(_shared, offered(), _placements(), queues=queues, lingerers=_lingerers(), turns=_agent_turns())
+        _hosts[key] = WorkerHost(
+            _shared, offered(), _placements(), queues=queues, lingerers=_lingerers(), turns=_agent_turns(), releases=_releases()
+        )
     return _hosts[key]
 
 
@@ -89,6 +92,7 @@ def _set_up(sender: str, instance: Any, **_: object) -> None:
         concurrency=int(getattr(instance, "concurrency", 1) or 1),
         region=os.environ.get("OUTLAST_REGION", conf.REGION),
         host_class=os.environ.get("OUTLAST_HOST_CLASS", conf.HOST_CLASS),
+        releases=_releases(),
     )
     if offer.concurrency == 1 and _agent_turns_of(offer):
         logger.warning(
@@ -169,3 +173,13 @@ def _placements() -> list[str]:
     region = os.environ.get("OUTLAST_REGION", conf.REGION)
     host_class = os.environ.get("OUTLAST_HOST_CLASS", conf.HOST_CLASS)
     return [name for name in dict.fromkeys([*named, region, host_class]) if name]
+
+
+def _releases() -> list[str] | None:
+    """The behavioural releases that this worker carries; None: whatever it is given. A name that no release can have stops the worker.
+
+    An empty variable is a worker that carries none: it takes runs that are pinned to none.
+    """
+    given = os.environ.get("OUTLAST_RELEASES")
+    named = conf.RELEASES if given is None else [name.strip() for name in given.split(",") if name.strip()]
+    return None if named is None else [check_name(name) for name in dict.fromkeys(named)]

@@ -36,6 +36,7 @@ from flows.services.arrows import Ending
 from flows.services.attempt import Attempt
 from flows.services.owned import Owned, take
 from flows.services.proceed import Keeping, Progress, proceed
+from flows.services.releasing import deciding
 from flows.services.start import Started
 from flows.store.claim import claim
 from flows.store.sql import run
@@ -232,6 +233,8 @@ def take_up_to(worker: LocalWorker, limit: int, queue: str = "agents", *, pid: i
         flows=worker.flows,
         versions=worker.versions,
         placements=worker.placements,
+        releases=worker.releases,
+        deciding=deciding() if worker.releases is not None else (),
         using=worker.using,
     )
     return take(rows, worker.incarnation, pid or worker.pid, worker.using)

@@ -2,6 +2,6 @@
 more of a budget, and envelopes that are opened again.
 """
 
-from flows.admin import budgets, commitments, operations, records, rules, workflow
+from flows.admin import budgets, commitments, operations, records, releases, rules, workflow
 
-__all__ = ["budgets", "commitments", "operations", "records", "rules", "workflow"]
+__all__ = ["budgets", "commitments", "operations", "records", "releases", "rules", "workflow"]

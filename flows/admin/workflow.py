@@ -19,7 +19,8 @@ from flows import registry
 from flows.admin import candidates, operation_page, rendering
 from flows.admin.read_only import ReadOnlyAdmin, Shown, as_uuid
 from flows.core.protocol import WAIT_KINDS, Status
-from flows.models import Activity, Operation, Timer, Wait, Workflow
+from flows.models import Activity, Operation, Release, Timer, Wait, Workflow
+from flows.services import releasing
 from flows.services.describe import Description, describe
 
 MAX_ROWS = 300
@@ -51,12 +52,27 @@ class FlowFilter(admin.SimpleListFilter):
         return queryset.filter(flow_name=self.value()) if self.value() else queryset
 
 
+class AlertFilter(admin.SimpleListFilter):
+    """What nobody moves on: ready runs whose release no live worker offers."""
+
+    title = _("alert")
+    parameter_name = "alert"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("release", _("Nobody offers its release"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
+        if self.value() != "release":
+            return queryset
+        return queryset.filter(pk__in=[workflow for workflow, *_rest in releasing.stuck(queryset.db)])
+
+
 @admin.register(Workflow)
 class WorkflowAdmin(ReadOnlyAdmin):
     """Read-only."""
 
     list_display = ("title", "flow", "chip", "node", "error_code", "accountable", "updated_at")
-    list_filter = (StatusFilter, FlowFilter)
+    list_filter = (StatusFilter, FlowFilter, AlertFilter)
     list_display_links = ("title",)
     search_fields = ("key",)
     search_help_text = _("The whole id or the whole key of a workflow")
@@ -131,6 +147,7 @@ class WorkflowAdmin(ReadOnlyAdmin):
             "accountable": rendering.inline(told.accountable or "–"),
             "sessions": rendering.lines([rendering.inline(session) for session in told.sessions]),
             "status_chip": self.chip(obj),
+            "release": self._release(told),
             "goal": rendering.inline(told.intent["goal"] or "–"),
             "intent_url": self.url("outlast_flows_intent_change", obj.intent_id),
             "waits": self._waits(obj, using),
@@ -144,6 +161,19 @@ class WorkflowAdmin(ReadOnlyAdmin):
             "verdicts": _verdicts(told),
             "attempts": told.attempts[-MAX_ROWS:][::-1],
             "values": _values(obj),
+        }
+
+    def _release(self, told: Description) -> dict[str, Any] | None:
+        """The release that it is pinned to, with its page, and who offers it."""
+        found = told.release
+        row = Release.objects.using(self.alias).filter(name=found.name).first() if found else None
+        if found is None:
+            return None
+        return {
+            "name": rendering.inline(found.name),
+            "url": self.url("outlast_flows_release_change", row.pk) if row else "",
+            "view": found,
+            "offered_by": [rendering.inline(worker) for worker in found.offered_by],
         }
 
     def _waits(self, obj: Workflow, using: str) -> list[dict[str, Any]]:

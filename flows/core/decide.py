@@ -15,12 +15,13 @@ from typing import Any
 
 from flows.core import gate, payload
 from flows.core.definition import Definition
-from flows.core.moves import Finish, Goto, Move, Open, Park, Suspend
+from flows.core.moves import CancelSelf, Finish, Goto, Move, Open, Park, Suspend
 from flows.core.nodes.base import Node
 from flows.core.nodes.waits import Approval, expire
 from flows.core.policies import ESCALATE
 from flows.core.protocol import Outcome, Status
-from flows.core.state import Completed, Entered, Facts, Failed, State, Trigger
+from flows.core.releases import RELEASE_CHANGED, moved
+from flows.core.state import Completed, Entered, Facts, Failed, ReleaseFact, State, Trigger
 from flows.core.verdicts import Verdict, suspension_of
 
 DEFINITION_FAULT = "DEFINITION_FAULT"
@@ -40,6 +41,7 @@ class Decided:
         move: what comes next. wait_result: the result of the wait that this closes, if it closes one.
         refusal: the gate's verdict behind the move, if it refused. fault: what an author's pure function raised, for the log.
         deadline_handled: the workflow deadline's policy was applied by this move. dropped: optional nodes that were passed over.
+        release: the release that the workflow is pinned to before the move, in the same commit; "": it stays with its own.
     """
 
     move: Move
@@ -48,6 +50,7 @@ class Decided:
     fault: BaseException | None = None
     deadline_handled: bool = False
     dropped: tuple[str, ...] = ()
+    release: str = ""
 
 
 def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
@@ -64,6 +67,26 @@ def _decide(definition: Definition, state: State, trigger: Trigger, facts: Facts
         refusal = gate.check(definition, None, state, facts)
         if refusal is not None:
             return _refused(definition, state, facts, None, refusal)
+        if (fact := facts.release) is not None and (fact.pins or fact.cancels):
+            return _under_another(definition, state, trigger, facts, fact)
+    return _go_on(definition, state, trigger, facts)
+
+
+def _under_another(definition: Definition, state: State, trigger: Trigger, facts: Facts, fact: ReleaseFact) -> Decided:
+    """Another release is current, and the flow's policy decides: pinned to that, the run goes on or begins again; or it is cancelled."""
+    if fact.cancels:
+        return Decided(CancelSelf(RELEASE_CHANGED))
+    under = replace(facts, release=moved(fact))
+    if not fact.restart:
+        return replace(_go_on(definition, state, trigger, under), release=fact.pins)
+    if _in_doubt(state):
+        reason = f"it would begin again at {fact.restart} under release {fact.pins}, but an effect of {state.node} is in doubt"
+        return _refused(definition, state, facts, None, gate.Refusal(Verdict.RELEASE_INCOMPATIBLE, reason, state.node))
+    again = _settle(definition, replace(state, activity=None, wait=None), under, Goto(fact.restart))
+    return replace(again, release=fact.pins)
+
+
+def _go_on(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
     node = definition.nodes.get(state.node)
     if node is None:
         return Decided(Suspend(state.node, Outcome.WORKFLOW_MIGRATION_REQUIRED, Verdict.WORKFLOW_MIGRATION_REQUIRED))
@@ -122,12 +145,12 @@ def _settle(definition: Definition, state: State, facts: Facts, move: Move, pard
     """
     via: list[str] = []
     passed: list[str] = []
-    refusal = None
+    refusal, release = None, ""
     if facts.look is not None:
         facts = replace(facts, look=None)  # that was for what was carried out; the next attempt looks for itself
     for _ in range(MAX_HOPS):
         if not isinstance(move, Goto):
-            return Decided(_with_via(move, tuple(via[:-1])), refusal=refusal, dropped=tuple(passed))
+            return Decided(_with_via(move, tuple(via[:-1])), refusal=refusal, dropped=tuple(passed), release=release)
         node = definition.nodes[move.node]
         via.append(node.name)
         if (instead := node.dropped(facts)) is not None:
@@ -144,6 +167,7 @@ def _settle(definition: Definition, state: State, facts: Facts, move: Move, pard
         if refused is not None:
             refusal = refused
             move = _verdict_move(definition, state, node, refused)
+            facts, release = _routed(facts, refused, move, release)
             continue
         move = node.enter(state)
     return Decided(Suspend(state.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, "the flow goes round without a durable step"))
@@ -160,8 +184,17 @@ def _visits_spent(node: Node, state: State) -> Move | None:
 
 def _refused(definition: Definition, state: State, facts: Facts, node: Node | None, refusal: gate.Refusal) -> Decided:
     move = _verdict_move(definition, state, node, refusal)
+    facts, release = _routed(facts, refusal, move, "")
     settled = _settle(definition, replace(state, activity=None, wait=None), facts, move)
-    return replace(settled, refusal=refusal)
+    return replace(settled, refusal=refusal, release=settled.release or release)
+
+
+def _routed(facts: Facts, refusal: gate.Refusal, move: Move, release: str) -> tuple[Facts, str]:
+    """A declared route of RELEASE_INCOMPATIBLE is a boundary: what comes there is done under the current release."""
+    fact = facts.release
+    if refusal.verdict is not Verdict.RELEASE_INCOMPATIBLE or not isinstance(move, Goto) or fact is None:
+        return facts, release
+    return replace(facts, release=moved(fact)), fact.current
 
 
 def _in_doubt(state: State) -> bool:

@@ -15,6 +15,7 @@ from flows.core.nodes import Activity, Decision, Node
 from flows.core.nodes.waits import Approval
 from flows.core.policies import Checkpoint, Deadline, Fresh
 from flows.core.protocol import BudgetKind
+from flows.core.releases import RESUME_PINNED, OnRelease, as_policy
 from flows.core.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ DECLARED: list[type[Flow]] = []
 RESERVED = frozenset({"Meta", "start", "start_many", "definition", "astart", "astart_many", "mro"})
 
 META_OPTIONS = frozenset(
-    {"name", "version", "deadline", "checkpoint", "policy", "budget", "migrate_from", "migrate", "abstract", "verbose_name"}
+    {
+        *("name", "version", "verbose_name", "abstract", "deadline", "checkpoint", "policy", "budget"),
+        *("migrate_from", "migrate", "on_release"),
+    }
 )
 
 
@@ -53,6 +57,12 @@ class Definition:
     unknown_options: tuple[str, ...] = ()
     migrate_from: Mapping[int, Step] = field(default_factory=dict)
     migrate: str = ""
+    on_release: Any = RESUME_PINNED
+
+    @property
+    def release_policy(self) -> OnRelease:
+        """What a run does when it wakes under another release; what is written wrongly (E027) keeps every run with its own."""
+        return self.on_release if isinstance(self.on_release, OnRelease) else RESUME_PINNED
 
     @property
     def start(self) -> str:
@@ -156,7 +166,8 @@ class Flow:
 
     `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, checkpoint, verbose_name, abstract,
     policy (the name of the policy that runs are bound to), budget (what one run may use in all), migrate_from and migrate (how runs of older
-    versions come here). Two live versions of a flow are two classes with one name. A flow is found in `flows.py` of an installed app.
+    versions come here), on_release (what a run does when it wakes under another release). Two live versions of a flow are two classes with
+    one name. A flow is found in `flows.py` of an installed app.
     """
 
     definition: ClassVar[Definition]
@@ -184,6 +195,7 @@ class Flow:
             unknown_options=tuple(sorted(set(settings) - META_OPTIONS)),
             migrate_from=settings.get("migrate_from", {}),
             migrate=settings.get("migrate", ""),
+            on_release=as_policy(settings.get("on_release", RESUME_PINNED)),
         )
         DECLARED.append(cls)
 

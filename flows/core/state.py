@@ -141,11 +141,20 @@ class PolicyFact:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFact:
-    """The behavioural release that the workflow is pinned to, and whether it may go on here, in the words of the refusal ("": it may)."""
+    """The behavioural release that the workflow is pinned to, and what the flow's policy makes of the current one (`flows.core.releases`).
+
+    Attributes:
+        pinned, current: names. refusal: why the workflow may not go on, "" if it may.
+        pins: the release that it is pinned to before it goes on; "": it stays with its own. restart: the node where it begins again then.
+        cancels: the policy is to cancel it.
+    """
 
     pinned: str
     current: str
     refusal: str = ""
+    pins: str = ""
+    restart: str = ""
+    cancels: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ SUSPENSION: dict[Verdict, Outcome] = {
 WAY_ON: dict[Verdict, str] = {
     Verdict.POLICY_BLOCKED: "adopts the new version of the policy (flows policy adopt {id} --reason … --by …), or cancels",
     Verdict.WORKFLOW_MIGRATION_REQUIRED: "migrates it (flows migrate {id}), or has the old definition put back; then resumes",
-    Verdict.RELEASE_INCOMPATIBLE: "moves it to another release (flows releases move {id}), or starts a worker that offers its own; then resumes",
+    Verdict.RELEASE_INCOMPATIBLE: "moves it to another release, or lets it keep its own (flows releases move {id}), or cancels it",
     Verdict.REVALIDATION_REQUIRED: "looks at what has changed, then resumes: it is looked at again",
     Verdict.VERIFICATION_REQUIRED: "has the candidate verified (a route on={Verdict.VERIFICATION_REQUIRED: …} does), then resumes",
     Verdict.COMMITMENT_UNSOUND: "settles the commitment (flows.commitments), then resumes",

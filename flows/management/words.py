@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from flows.core import visible
 from flows.core.protocol import WAIT_KINDS, AttemptOutcome
-from flows.services.describe import Description, WaitView
+from flows.services.describe import Description, ReleaseView, WaitView
 
 LONGEST = 80
 
@@ -71,6 +71,7 @@ def description(found: Description) -> str:
         ("wanted", f"{found.intent['goal']} (intent version {found.intent['version']}, {found.intent['status']})"),
         ("accountable", found.accountable or "nobody is named"),
         ("state", state(found)),
+        *([("release", release(found.release))] if found.release is not None else []),
         *(("waiting for", wait(one)) for one in found.waits),
         *([] if found.waits else [("waiting for", "nothing")]),
         (
@@ -95,6 +96,20 @@ def state(found: Description) -> str:
     outcome = f", {found.outcome}" if found.outcome else ""
     code = f" because of {found.error_code}" if found.error_code else ""
     return f"{found.status} at {found.node}{outcome}{code}, since {moment(found.updated_at)}"
+
+
+def release(found: ReleaseView) -> str:
+    """Which release a run works under, which one is current, and who offers it."""
+    current = (
+        "the current one"
+        if found.current == found.name
+        else f"current is {found.current}"
+        if found.current
+        else "none is current"
+    )
+    kept = ", which a person passed over" if found.passed_over and found.passed_over == found.current else ""
+    offered = f"offered by {', '.join(found.offered_by)}" if found.offered_by else "no live worker offers it"
+    return f"{found.name} ({current}{kept}); {offered}{'. ALERT: the run is ready, and cannot be taken' if found.alert else ''}"
 
 
 def wait(one: WaitView) -> str:

@@ -240,6 +240,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("flow_name", models.TextField(primary_key=True, serialize=False, verbose_name="flow")),
                 ("release", models.TextField(verbose_name="release")),
+                ("reason", models.TextField(blank=True, verbose_name="reason")),
                 ("by_label", models.TextField(blank=True, verbose_name="by")),
                 ("since", models.DateTimeField(verbose_name="since")),
             ],
@@ -649,4 +650,17 @@ class Migration(migrations.Migration):
             index=models.Index(fields=["workflow", "node", "id"], name="outlast_verification_of"),
         ),
         migrations.RunSQL(APPEND_ONLY + TRIGGERS, UNDO_TRIGGERS + RESOLUTION_BEFORE),
+        migrations.AddField("workflow", "passed_over", models.TextField(null=True, verbose_name="release passed over")),
+        migrations.AddField("workflow", "alerted_at", models.DateTimeField(null=True)),
+        migrations.AddIndex(
+            model_name="workflow",
+            index=models.Index(
+                fields=["release"],
+                name="outlast_workflow_pinned",
+                condition=models.Q(
+                    models.Q(("release", ""), _negated=True),
+                    ("status__in", ["cancelling", "paused", "reconciling", "runnable", "running", "waiting"]),
+                ),
+            ),
+        ),
     ]

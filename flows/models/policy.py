@@ -74,6 +74,7 @@ class CurrentRelease(models.Model):
 
     flow_name = models.TextField(_("flow"), primary_key=True)
     release = models.TextField(_("release"))
+    reason = models.TextField(_("reason"), blank=True)
     by_label = models.TextField(_("by"), blank=True)
     since = models.DateTimeField(_("since"))
 

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from flows.core.protocol import Status
+from flows.core.protocol import LIVE, Status
 from flows.models.guards import state
 
 
@@ -16,6 +16,8 @@ class Workflow(models.Model):
 
     `version` counts arrows, `epoch` generations; together with `intent_version` they fence every late writer.
     `active_seq` is the activity that is scheduled or running. `rank` orders the claim: ready time minus priority.
+    `passed_over` is the current release beside which a person let the workflow keep its own; `alerted_at` is when its accountable user was
+    told that no worker offers its release (it counts as long as it is younger than `updated_at`).
     `owed` counts what stands between the workflow and its end (docs/decisions/0003); `target` is the end that it is on the way to meanwhile.
     """
 
@@ -63,6 +65,8 @@ class Workflow(models.Model):
     owed = models.IntegerField(_("owed"), default=0, db_default=0)
     target = models.TextField(_("on the way to"), blank=True, default="", db_default="")
     release = models.TextField(_("release"), blank=True)
+    passed_over = models.TextField(_("release passed over"), null=True)
+    alerted_at = models.DateTimeField(null=True)
     policy_version = models.TextField(_("policy version"), blank=True)
 
     queue = models.TextField(_("queue"))
@@ -98,6 +102,11 @@ class Workflow(models.Model):
                 fields=["status", "created_at"],
                 name="outlast_workflow_live",
                 condition=Q(status__in=[Status.WAITING.value, Status.PAUSED.value, Status.CANCELLING.value]),
+            ),
+            models.Index(
+                fields=["release"],
+                name="outlast_workflow_pinned",
+                condition=~Q(release="") & Q(status__in=sorted(status.value for status in LIVE)),
             ),
         ]
 

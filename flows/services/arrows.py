@@ -195,6 +195,15 @@ def pause_before_start(owned: Owned) -> Move:
     return arrow
 
 
+def hand_over(owned: Owned) -> Move:
+    """The run is for a worker that offers its release: nothing ran, the attempt goes back, and the workflow is ready again."""
+    arrow = _arrow(owned, Status.RUNNABLE, owned.row.node)
+    arrow.error_code = owned.row.error_code
+    _end_activity(owned, arrow, Ending(AttemptOutcome.RETURNED), ActivityStatus.SCHEDULED)
+    arrow.end_status, arrow.trigger, arrow.trigger_ref = ActivityStatus.SCHEDULED, "release", str(owned.worker)
+    return arrow
+
+
 def put_back(owned: Owned, *, doubtful: bool) -> Move:
     """The owner is gone: the workflow is ready again (or paused, if that was asked meanwhile), its attempt ended as lost.
 

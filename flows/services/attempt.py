@@ -34,6 +34,7 @@ from flows.services.deciding import Deciding
 from flows.services.effects import Call, Effects
 from flows.services.operation import headers
 from flows.services.owned import Owned
+from flows.services.releasing import Behaviour, behaviour
 from flows.services.resuming import CheckpointConflict, conflict_of
 from flows.store import attempts as store
 from flows.store.sql import loads
@@ -115,6 +116,7 @@ class Attempt:
         self.approved: Mapping[str, Any] | None = _approved(owned)
         self.versions: Mapping[str, str] = {}
         self._began_in = transaction_of(connections[owned.using])
+        self._release: Behaviour | None = None
 
     def effect(self, name: str, request: Any = None) -> AbstractContextManager[Call]:
         """One of several effects of this activity, declared as `effects={NAME: Effect(…)}`: in flight, committed, before the block begins.
@@ -162,6 +164,13 @@ class Attempt:
             PayloadError: an addition is not JSON, there is no such node or section, or the bound is too small for goal and decision alone.
         """
         return self._deciding.context(Wanted(max_tokens, extra, nodes, without, item_bytes, tokens), self.checkpoint_conflict)
+
+    @property
+    def release(self) -> Behaviour | None:
+        """The behavioural release that the run is pinned to, with the digests of its models, prompts, tools and policies; None: it has none."""
+        if self._release is None and self._owned.row.release:
+            self._release = behaviour(self._owned.row.release, self._owned.using)
+        return self._release
 
     def heartbeat(self) -> str:
         """Say that the work goes on: the timeout starts anew. Answers "continue", "cancel" (stop, clean up) or "lost" (stop at once)."""

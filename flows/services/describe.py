@@ -16,12 +16,14 @@ from flows import registry
 from flows.core import fold, payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Outcome, Status, WaitStatus
+from flows.core.releases import ANY
 from flows.core.verdicts import WAY_ON, Verdict
 from flows.models import Activity, Attempt, Commitment, Operation, Transition, Wait, Worker, Workflow
 from flows.models import Verdict as VerdictRow
 from flows.models.worker import WorkerStatus
-from flows.services import identify, undoing
+from flows.services import identify, releases, undoing
 from flows.services.identify import get
+from flows.store import releases as store
 
 VERIFY_BATCH = 500
 
@@ -42,6 +44,22 @@ class WaitView:
     ends: str
     event_type: str
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseView:
+    """The behavioural release that a run is pinned to.
+
+    Attributes:
+        current: the one that is current for its flow. passed_over: the current one beside which a person let it keep its own.
+        offered_by: live workers that offer its release. alert: it is ready, and nobody has offered its release for too long.
+    """
+
+    name: str
+    current: str
+    passed_over: str
+    offered_by: list[str]
+    alert: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +88,7 @@ class Description:
     result: Any = None
     started_at: datetime | None = None
     updated_at: datetime | None = None
+    release: ReleaseView | None = None
 
 
 def describe(workflow: Any, *, using: str | None = None) -> Description:
@@ -96,7 +115,9 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         accountable=row.user_label,
         waits=waits,
         commitments=_commitments(row.pk, alias),
-        legal_moves=sorted(status.value for status in MOVES[Status(row.status)] - {row.status}),
+        legal_moves=sorted(
+            status.value for status in MOVES[Status(row.status)] if status != row.status or status is Status.RUNNING
+        ),
         next_nodes=sorted(node.targets()) if node is not None and row.status not in TERMINAL else [],
         decision_needed=_decision_needed(row, waits, alias),
         timeline=timeline(row.pk, alias),
@@ -106,6 +127,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         result=payload.decode(row.result),
         started_at=row.created_at,
         updated_at=row.updated_at,
+        release=_release(row, alias),
     )
 
 
@@ -219,6 +241,8 @@ def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
         if wait.kind == "approval":
             return f"an answer to the approval request at {wait.node}"
     if row.status == Status.RUNNABLE and not _is_offered(row, using):
+        if row.release and not releases.offering(row.release, using):
+            return f"a worker: no live one offers release {row.release}; start one, or move the run (flows releases move)"
         where = f"queue {row.queue}" + (f" with placement {row.placement}" if row.placement else "")
         return f"a worker: no live one offers {row.flow_name}@{row.flow_version} on {where}; start one, or restart those with older code"
     return "none: it goes on by itself"
@@ -294,4 +318,20 @@ def _is_offered(row: Workflow, using: str) -> bool:
         queues__contains=[row.queue],
         definitions__overlap=[f"{row.flow_name}@{version}" for version in taking],
     )
+    if row.release:
+        workers = workers.filter(releases__overlap=[row.release, ANY])
     return (workers.filter(placements__contains=[row.placement]) if row.placement else workers).exists()
+
+
+def _release(row: Workflow, using: str) -> ReleaseView | None:
+    if not row.release:
+        return None
+    offered_by = releases.offering(row.release, using) if row.status not in TERMINAL else []
+    told = row.alerted_at is not None and row.alerted_at >= row.updated_at
+    return ReleaseView(
+        name=row.release,
+        current=store.current(row.flow_name, using),
+        passed_over=row.passed_over or "",
+        offered_by=offered_by,
+        alert=row.status == Status.RUNNABLE and told and not offered_by,
+    )

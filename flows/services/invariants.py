@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from flows.services import identify
+from flows.services import identify, releasing
 from flows.store import invariants as store
+
+#: Beside the five: a run that is pinned to a release needs somebody who works under it.
+OFFERED = "no ready workflow whose release nobody offers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,5 +22,9 @@ class Broken:
 
 
 def scan(*, using: str | None = None) -> list[Broken]:
-    """Everything that breaks an invariant now; an empty list for a sound record with live workers."""
-    return [Broken(*row) for row in store.broken(identify.alias(using))]
+    """Everything that breaks an invariant now, and every ready run whose release nobody offers; an empty list for a sound record with live
+    workers.
+    """
+    alias = identify.alias(using)
+    unoffered = [Broken(OFFERED, workflow, what) for workflow, what in releasing.not_offered(alias)]
+    return [*(Broken(*row) for row in store.broken(alias)), *unoffered]

@@ -16,7 +16,7 @@ from flows.core import moves
 from flows.core.decide import Decided
 from flows.core.nodes.activity import Activity
 from flows.core.state import Woken
-from flows.services import arrows
+from flows.services import arrows, releasing
 from flows.services.follow import now_running, timeout_of, visit_of
 from flows.services.owned import Owned
 from flows.services.proceed import Keeping, ask
@@ -50,11 +50,11 @@ def _opening(owned: Owned, keeping: Keeping) -> _Opening | None:
         return None
     decided = ask(owned, Woken())
     move = decided.move
-    if not isinstance(move, moves.Open) or decided.refusal is not None or decided.deadline_handled:
+    if not isinstance(move, moves.Open) or decided.refusal is not None or decided.deadline_handled or decided.release:
         return None
     node = owned.definition.nodes[move.node]
     assert isinstance(node, Activity)
-    if not keeping.may_continue(node.queue, node.placement):
+    if not keeping.may_continue(node.queue, node.placement) or not releasing.may_run(owned, keeping.offers):
         return None
     visit, timeout = visit_of(owned.state, move), timeout_of(node, move.step)
     arrow = arrows.opening(owned, decided, move, node, None, visit=visit, timeout=timeout, going_on=True)

@@ -17,6 +17,7 @@ from flows.core import payload
 from flows.core.decide import DEFINITION_FAULT
 from flows.core.definition import Definition
 from flows.core.protocol import IntentStatus
+from flows.core.releases import judge
 from flows.core.state import (
     GIVEN,
     ActivityState,
@@ -25,13 +26,14 @@ from flows.core.state import (
     Entered,
     Facts,
     PolicyFact,
+    ReleaseFact,
     State,
     Trigger,
     WaitState,
     Woken,
 )
 from flows.services import ledger
-from flows.store import gate, operations, tick
+from flows.store import gate, operations, releases, tick
 from flows.store.claim import Claimed
 from flows.store.load import Loaded, load
 from flows.store.sql import loads
@@ -106,6 +108,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         approvals=approval_facts(definition, row.id, using),
         overloaded=_overloaded(definition, using),
         policy=policy_fact(row, using),
+        release=_release(definition, row, using) if row.release else None,
         reviews=ledger.reviews(definition, row.id, row.intent_id, using),
     )
     return Owned(
@@ -166,6 +169,21 @@ def policy_fact(row: Claimed, using: str) -> PolicyFact | None:
         return None
     current = gate.policy(name, int(version), using)
     return PolicyFact(name, int(version), current.version, current.blocks)
+
+
+def _release(definition: Definition | None, row: Claimed, using: str) -> ReleaseFact | None:
+    """What the flow's policy makes of the current release, for a run that is pinned to one."""
+    known = releases.fact(row.id, using) if definition is not None else None
+    if known is None or definition is None:
+        return None
+    return judge(
+        definition.release_policy,
+        known.pinned,
+        known.current,
+        same=known.same,
+        compatible=known.compatible,
+        passed_over=known.passed_over,
+    )
 
 
 def _overloaded(definition: Definition | None, using: str) -> frozenset[str]:

@@ -28,7 +28,7 @@ from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.core.verdicts import Verdict
 from flows.dispatch import after_commit, hints_for, look_soon
-from flows.services import arrows, artifacts, control, effects, gating, ledger, notices, obligations
+from flows.services import arrows, artifacts, control, effects, gating, ledger, notices, obligations, releasing
 from flows.services.arrows import Ending
 from flows.services.clock import now
 from flows.services.follow import known_results, now_running, timeout_of, visit_of
@@ -57,9 +57,10 @@ class _Again(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Whether the owner may go on with the next activity: asked with its queue and placement."""
+    """Whether the owner may go on with the next activity: asked with its queue and placement, and with the release of a pinned run."""
 
     may_continue: Callable[[str, str], bool]
+    offers: Callable[[str], bool] = bool  # every name is offered
 
 
 def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | None = None) -> Progress:
@@ -107,13 +108,16 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
     artifact = artifacts.of_attempt(owned, trigger, decided, ending)
     activity = owned.state.activity
     draws = ending is not None and ledger.draws(owned, activity)
-    if decided.refusal is None and verified is None and artifact is None and not (settled or fulfils or draws):
+    plain = decided.refusal is None and not decided.release and verified is None and not (settled or fulfils)
+    if plain and artifact is None and not draws:
         return _commit(owned, trigger, decided, keeping, ending)
     row, owed = owned.row, owned.row.owed
+    seen = row.version, row.release, owned.facts
     try:
         with committing("effect", owned.using):
-            as_seen = decided.refusal is None and verified is None and not (settled or fulfils)
-            if not as_seen and not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
+            if decided.release and not releasing.is_current(owned, decided.release):
+                return None
+            if not plain and not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
                 return None
             if not ledger.still_lacks(owned, decided.refusal):
                 raise _Again
@@ -127,6 +131,8 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
                 artifacts.record(artifact, owned.using)
             if decided.refusal is not None:
                 gating.refused(owned, decided.refusal)
+            if decided.release and not releasing.pin(owned, decided):
+                raise _Again
             progress = _commit(owned, trigger, decided, keeping, ending)
             if progress is None:
                 raise _Again
@@ -134,6 +140,7 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
                 ledger.settle(owned, activity, ending)
     except BaseException:
         row.owed = owed  # rolled back, and so is what is known of it here
+        row.version, row.release, owned.facts = seen
         raise
     return progress
 
@@ -142,7 +149,7 @@ def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, 
     """Make the decided move true; None if its guard was lost."""
     match decided.move:
         case moves.Run():
-            return _run(owned)
+            return _run(owned, keeping)
         case moves.Rest():
             row = owned.row
             rested = store.rest(row.id, row.version, row.epoch, owned.worker, row.wake_seq, owned.using)
@@ -241,11 +248,12 @@ def _cancel(owned: Owned, code: str, ending: Ending | None) -> Progress | None:
     return Progress.LEFT
 
 
-def _run(owned: Owned) -> Progress | None:
-    if not owned.pause:
+def _run(owned: Owned, keeping: Keeping) -> Progress | None:
+    if owned.pause:
+        return Progress.LEFT if store.move(arrows.pause_before_start(owned), owned.using) else None
+    if releasing.may_run(owned, keeping.offers):
         return Progress.RUN
-    made = store.move(arrows.pause_before_start(owned), owned.using)
-    return Progress.LEFT if made else None
+    return Progress.LEFT if releasing.hand_over(owned) else None
 
 
 def _open(
@@ -254,7 +262,7 @@ def _open(
     assert owned.definition is not None
     node = owned.definition.nodes[move.node]
     assert isinstance(node, Activity)
-    going_on = not owned.pause and keeping.may_continue(node.queue, node.placement)
+    going_on = not owned.pause and keeping.may_continue(node.queue, node.placement) and releasing.may_run(owned, keeping.offers)
     visit, timeout = visit_of(owned.state, move), timeout_of(node, move.step)
     if going_on and _is_plain(ending, owned, trigger, decided):
         done = _done(owned, move.node, ending, move.via)

@@ -220,7 +220,7 @@ def _common(
         "own_intent": own_intent,
         "user": identify.user_key(by),
         "user_label": identify.label(by),
-        "release": "",
+        "release": None,
         "policy": f"{definition.policy}@{policy(definition.policy, 0, using).version}" if definition.policy else "",
     }
 

@@ -11,7 +11,7 @@ from flows.core.protocol import AttemptOutcome
 from flows.core.retry import timeout_failure
 from flows.core.state import Failed
 from flows.dispatch import PER_MESSAGE, after_commit, hints_for, look_soon, publish, service
-from flows.services import arrows, breach, ledger, obligations
+from flows.services import arrows, breach, ledger, obligations, releasing
 from flows.services.hinting import hint_ready
 from flows.services.owned import Owned, build
 from flows.services.proceed import Keeping, Progress, proceed
@@ -44,6 +44,7 @@ def run_tick(using: str, min_age: float = 0.0) -> tick.Look | None:
         time_out(using)
     if found.ready:
         dispatch_ready(using)
+        releasing.alert(using)
     if found.looks_lost:
         looks.put_back(TIMEOUT_GRACE, using)
         looks.caller_gone(using)

@@ -24,6 +24,7 @@ from flows.services.attempt import Limits
 from flows.services.opening import open_batch
 from flows.services.owned import Owned, take
 from flows.services.proceed import Keeping, Progress, proceed
+from flows.services.releasing import deciding
 from flows.services.sweeps import put_back_children
 from flows.store.claim import Claimed, begin, claim, release
 
@@ -49,6 +50,10 @@ class Host(Limits, Protocol):
     @property
     def versions(self) -> Sequence[int]:
         """Versions of the definitions offered."""
+
+    @property
+    def releases(self) -> Sequence[str] | None:
+        """Names of the behavioural releases offered; None: whatever it is given."""
 
     def worker(self) -> UUID | None:
         """The incarnation that owns, or None while there is no lease."""
@@ -102,6 +107,8 @@ def _run_slice(host: Host, queue: str, using: str) -> int:
             flows=[name for name, _ in offered],
             versions=[version for _, version in offered],
             placements=host.placements,
+            releases=host.releases,
+            deciding=deciding() if host.releases is not None else (),
             using=using,
         )
         batch = take(rows, worker, host.pid, using) if rows else []
@@ -156,7 +163,10 @@ def _keeping(host: Host, queue: str, ends: float) -> Keeping:
         offered = not placement or placement in host.placements
         return next_queue == queue and offered and time.monotonic() < ends and not host.stopping() and host.owns()
 
-    return Keeping(may_continue)
+    def offers(release: str) -> bool:
+        return host.releases is None or release in host.releases
+
+    return Keeping(may_continue, offers)
 
 
 def work(host: Host, owned: Owned, keeping: Keeping) -> Progress:

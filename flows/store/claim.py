@@ -10,6 +10,7 @@ from uuid import UUID
 
 from flows.core.errors import HalfMove
 from flows.store.load import HISTORY, Loaded, parse
+from flows.store.releases import CURRENT_OF
 from flows.store.sql import run
 
 
@@ -63,6 +64,7 @@ class Claimed:
 
 #: A row whose open activity was deleted behind the guards is not taken: it would take every claim of its queue down with it.
 #: The status is looked at where the rows are locked; said again of the update, it would have the index of ready rows read from end to end.
+#: A pinned row is taken where its release is offered, or where the flow's policy lets another release decide and one is current.
 #: The history is read in the same statement. Its snapshot is older than the row lock, so it counts only if the row was then as it is
 #: locked now (version and wake_seq): every write to a workflow's history moves one of them. Otherwise `loaded` stays None.
 CLAIM = f"""
@@ -77,6 +79,9 @@ WITH offered AS (
             WHERE r.status = 'runnable' AND r.queue = %(queue)s
               AND (r.flow_name, r.flow_version) IN (SELECT flow_name, flow_version FROM offered)
               AND (r.placement = '' OR r.placement = ANY (%(placements)s::text[]))
+              AND (r.release = '' OR %(releases)s::text[] IS NULL OR r.release = ANY (%(releases)s::text[])
+                   OR (r.flow_name || '@' || r.flow_version = ANY (%(deciding)s::text[])
+                       AND {CURRENT_OF.format(flow="r.flow_name")} NOT IN (r.release, coalesce(r.passed_over, ''))))
               AND (r.active_seq IS NULL
                    OR r.active_seq = (SELECT x.seq FROM outlast_activity x WHERE x.workflow_id = r.id AND x.seq = r.active_seq))
             ORDER BY r.rank LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED))
@@ -123,10 +128,13 @@ def claim(
     versions: Sequence[int],
     placements: Sequence[str],
     using: str,
+    releases: Sequence[str] | None = None,
+    deciding: Sequence[str] = (),
 ) -> list[Claimed]:
     """Take up to `limit` ready workflows of a queue, in order of rank; their open activities start an attempt.
 
-    Only definitions and placements that this worker offers, only while its own lease holds, and never two claimers for one row.
+    Only definitions, placements and releases (None: all) that this worker offers, only while its own lease holds, and never two claimers
+    for one row. `deciding`: `name@version` of the flows whose policy lets another release than the pinned one decide.
     """
     params = {
         "queue": queue,
@@ -136,6 +144,8 @@ def claim(
         "flows": list(flows),
         "versions": list(versions),
         "placements": list(placements),
+        "releases": None if releases is None else list(releases),
+        "deciding": list(deciding),
     }
     try:
         return [_claimed(row) for row in run("claim", CLAIM, params, using)]

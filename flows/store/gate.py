@@ -70,7 +70,7 @@ def _rows(value: Any) -> list[Any]:
 
 CAUSE = """
 SELECT t.trigger, t.trigger_ref FROM outlast_transition t
-WHERE t.workflow_id = %(id)s::uuid AND (t.trigger = 'completed' OR (t.to_status = 'runnable' AND t.trigger <> 'release'))
+WHERE t.workflow_id = %(id)s::uuid AND (t.trigger = 'completed' OR (t.to_status = 'runnable' AND t.trigger NOT IN ('release', 'pin')))
 ORDER BY t.seq DESC LIMIT 1
 """
 

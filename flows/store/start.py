@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from flows.store.releases import CURRENT_OF
 from flows.store.sql import run
 
 
@@ -36,7 +37,7 @@ class StartedRow:
     created: bool
 
 
-START = """
+START = f"""
 WITH given AS (
     SELECT * FROM unnest(
         %(ids)s::uuid[], %(intents)s::uuid[], %(keys)s::text[], %(inputs)s::text[], %(digests)s::text[], %(goals)s::text[],
@@ -50,7 +51,8 @@ WITH given AS (
     )
     SELECT id, %(flow)s, %(flow_version)s::int, %(fingerprint)s, key, input::jsonb, digest, subject, intent_id,
         %(intent_version)s::int, %(user)s, %(user_label)s, %(node)s, 'runnable', '', 1, 0, 0,
-        CASE WHEN %(opens)s::bool THEN 1 ELSE 0 END, CASE WHEN %(opens)s::bool THEN 1 END, 0, %(release)s, %(policy)s,
+        CASE WHEN %(opens)s::bool THEN 1 ELSE 0 END, CASE WHEN %(opens)s::bool THEN 1 END, 0,
+        coalesce(%(release)s::text, {CURRENT_OF.format(flow="%(flow)s")}, ''), %(policy)s,
         %(queue)s, %(placement)s, %(priority)s::smallint,
         flows_now() - %(priority)s::int * %(priority_seconds)s::int * interval '1 second',
         flows_now() + %(deadline)s::interval, flows_now(), flows_now()
@@ -89,7 +91,8 @@ def start(new: Sequence[NewWorkflow], common: dict[str, Any], using: str) -> lis
     that it then finds. (To update that row, only to have it returned, would lock by key what everybody else locks by id.)
 
     `common` holds flow, flow_version, fingerprint, node, step, opens (the first node is an activity), timeout, queue, placement,
-    priority, priority_seconds, deadline (interval or None), intent_version, own_intent, user, user_label, release, policy.
+    priority, priority_seconds, deadline (interval or None), intent_version, own_intent, user, user_label, policy, and release (None: the
+    current one of the flow; it is looked up in the same statement).
     """
     params = {
         **common,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from flows.core.releases import ANY
 from flows.store.sql import run
 
 
@@ -26,7 +27,8 @@ INSERT INTO outlast_worker (
     concurrency, lease_until, renewed_at, started_at)
 VALUES (
     %(id)s::uuid, %(name)s, 'alive', %(host)s, %(boot_id)s, %(pid_namespace)s, %(pid)s::int, %(started)s, %(region)s, %(host_class)s,
-    %(placements)s::text[], %(queues)s::text[], %(definitions)s::text[], '{}', %(concurrency)s::int,
+    %(placements)s::text[], %(queues)s::text[], %(definitions)s::text[], %(releases)s::text[],
+    %(concurrency)s::int,
     statement_timestamp() + %(lease)s::float8 * interval '1 second', statement_timestamp(), statement_timestamp())
 ON CONFLICT (name) WHERE status = 'alive' DO NOTHING
 RETURNING id
@@ -36,7 +38,8 @@ RETURNING id
 def register(params: dict[str, Any], process: Process, using: str) -> bool:
     """Begin a new incarnation; False if a live row has the name.
 
-    `params` holds id, name, region, host_class, placements, queues, definitions, concurrency and lease (seconds).
+    `params` holds id, name, region, host_class, placements, queues, definitions, concurrency, lease (seconds), and releases
+    (left away: whatever it is given).
     """
     identity = {
         "host": process.host,
@@ -45,7 +48,7 @@ def register(params: dict[str, Any], process: Process, using: str) -> bool:
         "pid": process.pid,
         "started": process.started,
     }
-    return bool(run("register worker", REGISTER, {**params, **identity}, using))
+    return bool(run("register worker", REGISTER, {"releases": [ANY], **params, **identity}, using))
 
 
 RENEW = """

@@ -24,6 +24,7 @@ from flows.store import (
     migrate,
     move,
     recover,
+    releases,
     start,
     tick,
     timers,
@@ -97,6 +98,12 @@ SELECT md5('w' || n)::uuid, 1, 'one', 1, 'hold', 'hold', 'r', 'released', true, 
 FROM generate_series(1, %(count)s) n;
 """
 
+NAMED = """
+INSERT INTO outlast_release (name, model_hashes, prompt_hashes, tool_hashes, policy_hashes, digest, compatible_with, note, by_label, at)
+SELECT 'R' || n, '{}', '{}', '{}', '{}', 'd' || n, '[]', '', '', now() FROM generate_series(1, 18) n;
+UPDATE outlast_worker SET releases = '{R1}'
+"""
+
 
 @pytest.fixture(scope="module")
 def busy(quick_commits: None, django_db_blocker: Any) -> Iterator[LocalWorker]:
@@ -130,7 +137,7 @@ def good(plan: Plan, pages: int) -> Plan:
 def claiming(worker: LocalWorker, limit: int = 1) -> dict[str, Any]:
     return {
         "queue": "agents", "limit": limit, "worker": str(worker.incarnation), "pid": 1, "flows": worker.flows,
-        "versions": worker.versions, "placements": [],
+        "versions": worker.versions, "placements": [], "releases": None, "deciding": [],
     }  # fmt: skip
 
 
@@ -139,6 +146,32 @@ def test_claim(busy: LocalWorker) -> None:
     assert "outlast_workflow_ready" in plan.indexes
     ten = good(explain(claim.CLAIM, claiming(busy, 10)), 700)
     assert "outlast_workflow_ready" in ten.indexes
+    carries = {**claiming(busy, 10), "releases": ["R17", "R18"], "deciding": ["t-line@1"]}
+    assert "outlast_workflow_ready" in good(explain(claim.CLAIM, carries), 700).indexes
+
+
+def test_releases(busy: LocalWorker) -> None:
+    """Among 20,000 finished runs that were pinned too, only live ones are looked at."""
+    made = releases.MAKE_CURRENT, {"flow": "t-line", "release": "R17", "reason": "", "by": ""}
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute("UPDATE outlast_workflow SET release = 'R16' WHERE status <> 'runnable'")
+        cursor.execute("UPDATE outlast_workflow SET release = 'R17' WHERE status = 'runnable' AND flow_name = 't-line'")
+        cursor.execute(NAMED)
+        good(explain(*made), 20)
+        one = Workflow.objects.filter(release="R17")[0]
+        good(explain(releases.FACT, {"id": one.pk}), 20)
+        rest = {"id": one.pk, "release": "R18", "current": "R17", "note": "{}"}
+        good(explain(releases.PIN_AT_REST, rest), 80)
+        guard = {"version": 1, "epoch": 0, "intent_version": 1, "worker": busy.incarnation}
+        good(explain(releases.PIN, {**rest, **guard}), 20)
+        for flow in ("", "t-line"):
+            good(explain(releases.PINNED, {"release": "R17", "flow": flow}), 250)
+        good(explain(releases.COUNTS, {}), 300)
+        stuck = {"patience": 0.0, "deciding": ["t-ask@1"], "limit": 5}
+        good(explain(releases.NOT_OFFERED, stuck), 600)
+        assert "outlast_workflow_pinned" in good(explain(releases.ALERT, {**stuck, "code": "X"}), 800).indexes
+        transaction.set_rollback(True)
 
 
 def owned(worker: LocalWorker) -> tuple[Any, dict[str, Any]]:

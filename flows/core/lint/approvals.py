@@ -44,7 +44,7 @@ def _reached_without(view: View, candidate: str) -> set[str]:
 
     A limit on visits counts only where the node can be entered again without a result of the candidate.
     """
-    starts = [view.definition.start, *view.deadline_targets()]
+    starts = view.starts()
     edges = [edge for edge in view.all_edges() if edge.source != candidate or not edge.result]
     plain = [edge for edge in edges if not edge.visits]
     again = [edge for edge in edges if edge.visits and _returns(edge, plain)]

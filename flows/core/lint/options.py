@@ -15,6 +15,7 @@ from flows.core.nodes import Activity, Approval, Pipeline, Wait
 from flows.core.nodes.activity import qualified
 from flows.core.policies import Checkpoint, Deadline, Gate, Retry, Visits
 from flows.core.protocol import Outcome
+from flows.core.releases import OnRelease
 from flows.core.verdicts import Verdict
 
 NONE = type(None)
@@ -44,6 +45,7 @@ META_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "deadline": ((Deadline, NONE), "deadline = Deadline(days=2, then=ESCALATE)"),
     "checkpoint": ((Checkpoint,), "checkpoint = Checkpoint(validate=function)"),
     "budget": ((Budget, NONE), "budget = Budget(model_calls=40)"),
+    "on_release": ((OnRelease,), 'on_release = MIGRATE, or RESUME_PINNED, HUMAN, CANCEL, restart_from("node")'),
 }
 
 #: Option that must not be empty → (code, what is wrong, the way out).

@@ -42,6 +42,7 @@ def leads_to_known_nodes(view: View) -> Iterator[Problem]:
     """Every route leads to a node of this flow."""
     routes = [(edge.source, f"Node {edge.source!r}{_under(edge.label)}", edge.target) for edge in view.all_edges()]
     routes += [("", "Meta.deadline", target) for target in view.deadline_targets()]
+    routes += [("", "Meta.on_release", target) for target in view.restart_targets()]
     for node, what, target in routes:
         if target not in view.nodes:
             message = f"{what} leads to {target!r}, which is not a node of this flow."
@@ -80,7 +81,7 @@ def is_reached(view: View) -> Iterator[Problem]:
     """Every node can be reached from the start, or from the flow's own deadline."""
     if not view.routed:
         return
-    found = reachable([view.definition.start, *view.deadline_targets()], view.all_edges())
+    found = reachable(view.starts(), view.all_edges())
     for name in view.nodes:
         if name not in found:
             hint = f"Lead to it from another node, or remove it. The start is {view.definition.start!r}, the first node."

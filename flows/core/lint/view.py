@@ -51,13 +51,22 @@ class View:
     @property
     def routed(self) -> bool:
         """Whether all routes are known: only then does it mean something that a node is not reached."""
-        targets = {edge.target for edges in self.edges.values() for edge in edges} | set(self.deadline_targets())
+        targets = {edge.target for edges in self.edges.values() for edge in edges} | set(self.starts())
         return bool(self.nodes) and not self.unreadable and targets <= set(self.nodes)
 
     def deadline_targets(self) -> list[str]:
         """The node that the flow's own deadline leads to, from wherever the workflow is then."""
         deadline = self.definition.deadline
         return [deadline.then] if isinstance(deadline, Deadline) and deadline.expiry is None else []
+
+    def restart_targets(self) -> list[str]:
+        """The node where a run begins again under another release, from wherever it is then."""
+        node = self.definition.release_policy.node
+        return [node] if node else []
+
+    def starts(self) -> list[str]:
+        """Every node that is entered without a route from another."""
+        return [self.definition.start, *self.deadline_targets(), *self.restart_targets()]
 
     def all_edges(self) -> Iterator[Edge]:
         """Every readable edge, in the order of the nodes."""

@@ -18,7 +18,7 @@ from flows.core import graph, visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import budgets, decisions, find, operations, rules, versions, words
+from flows.management import budgets, decisions, find, operations, releases, rules, versions, words
 from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
@@ -90,6 +90,9 @@ class Command(BaseCommand):
             "id", nargs="?", metavar="ID"
         )
         verb("definitions", "List the flows that this process knows.")
+        releases.add(
+            verb("releases", "Behavioural releases: what runs work under, who offers it, and moves between them."), EPILOG
+        )
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         alias = options.get("database")
@@ -253,6 +256,15 @@ class Command(BaseCommand):
         if problem := versions.complaint(found):
             raise CommandError(f"{versions.summary(found)}. {problem}")
         self._say(versions.summary(found))
+
+    def do_releases(self, **options: Any) -> None:
+        """List, show and register releases, make one current, move runs."""
+        found = releases.do(**options)
+        self._put(found.data, found.text, options)
+        for line in found.says:
+            self._say(visible.plain(line))
+        if found.refused:
+            raise CommandError(found.refused)
 
     def do_cancel(self, **options: Any) -> None:
         """Cancel a run."""
