@@ -16,6 +16,7 @@ from flows import registry
 from flows.core import fold, payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Status, WaitStatus
+from flows.core.verdicts import Verdict
 from flows.models import Activity, Attempt, Commitment, Operation, Transition, Wait, Worker, Workflow
 from flows.models.worker import WorkerStatus
 from flows.services import identify
@@ -199,6 +200,8 @@ def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
             return _served(using)
     if row.status == Status.PAUSED:
         return "a person resumes it (flows.resume) or cancels it"
+    if row.outcome in SUSPENDED and row.error_code == Verdict.BUDGET_EXHAUSTED:
+        return "a person allows more (flows budget raise), and it goes on; or cancels"
     if row.outcome in SUSPENDED:
         return f"a person looks at {row.error_code}, then resumes or cancels"
     for wait in waits:
