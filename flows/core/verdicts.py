@@ -46,7 +46,7 @@ WAY_ON: dict[Verdict, str] = {
     Verdict.REVALIDATION_REQUIRED: "looks at what has changed, then resumes: it is looked at again",
     Verdict.VERIFICATION_REQUIRED: "has the candidate verified (a route on={Verdict.VERIFICATION_REQUIRED: …} does), then resumes",
     Verdict.COMMITMENT_UNSOUND: "settles the commitment (flows.commitments), then resumes",
-    Verdict.BUDGET_EXHAUSTED: "raises the budget (flows budget raise {id}): the pending step goes on; or cancels",
+    Verdict.BUDGET_EXHAUSTED: "allows more (flows budget raise), and it goes on; or cancels",
     Verdict.COMPETENCE_EXCEEDED: "opens the envelope again (flows competence open), then resumes; or cancels",
     Verdict.AUTHORITY_DENIED: "gives the accountable user the right, then resumes; or cancels",
     Verdict.PLACEMENT_DENIED: "starts a worker where the work may be done, then resumes; or cancels",

@@ -313,6 +313,9 @@ def test_exhaustion_is_a_wait_that_says_what_is_used_up(declare: Any, worker: Lo
     )
     assert amounts(run) == (3, 0)
     assert sorted(Notice.objects.values_list("code", flat=True)) == ["BUDGET_EXHAUSTED", "BUDGET_SOFT"]
+    told = flows.describe(run)
+    assert told.decision_needed == "a person allows more (flows budget raise), and it goes on; or cancels"
+    assert told.waits[0].reason == record.reason
     flows.resume(run)
     worker.run()
     assert (status(run)[0], factories.called("think")) == ("waiting", 3), "resume looks again"

@@ -38,6 +38,7 @@ def test_each_code_is_documented() -> None:
         effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, effects.LOOKS_LOST,
         servicing.NOT_DECLARED, obligations.ESCALATED,
         obligations.COMMITMENT_OPEN, settling.LATE_EFFECT,
+        verdicts.Verdict.BUDGET_EXHAUSTED,
         verdicts.Verdict.WORKFLOW_MIGRATION_REQUIRED, verdicts.Verdict.APPROVAL_REQUIRED, verdicts.Verdict.CANDIDATE_INVALID,
     }  # fmt: skip
     assert sorted(code for code in codes if code not in page) == []
