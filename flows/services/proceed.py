@@ -28,7 +28,7 @@ from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.core.verdicts import Verdict
 from flows.dispatch import after_commit, hints_for, look_soon
-from flows.services import arrows, artifacts, control, effects, gating, ledger, notices, obligations, releasing
+from flows.services import arrows, control, effects, ledger, notices, obligations, recording, releasing
 from flows.services.arrows import Ending
 from flows.services.clock import now
 from flows.services.follow import known_results, now_running, timeout_of, visit_of
@@ -98,50 +98,17 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
 
 
 def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
-    """The move, and with it the verdict and what the attempt knows of its effect and of what it fulfilled, verified, proposed and used.
-
-    One commit. A budget is settled last (the lock order), and needs no lock before the move.
-    """
-    fulfils = effects.fulfils(owned, ending)
-    verified = gating.verified(owned, trigger)
-    settled = ending.settled if ending is not None else ()
-    artifact = artifacts.of_attempt(owned, trigger, decided, ending)
-    activity = owned.state.activity
-    draws = ending is not None and ledger.draws(owned, activity)
-    plain = decided.refusal is None and not decided.release and verified is None and not (settled or fulfils)
-    if plain and artifact is None and not draws:
+    """The move, and with it what the ending knows besides: one commit."""
+    noted = recording.of(owned, trigger, decided, ending)
+    if noted.empty:
         return _commit(owned, trigger, decided, keeping, ending)
-    row, owed = owned.row, owned.row.owed
-    seen = row.version, row.release, owned.facts
-    try:
-        with committing("effect", owned.using):
-            if decided.release and not releasing.is_current(owned, decided.release):
-                return None
-            if not plain and not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
-                return None
-            if not ledger.still_lacks(owned, decided.refusal):
-                raise _Again
-            for settlement in settled:
-                effects.record_own(settlement, owned)
-            if fulfils:
-                effects.fulfil(owned)
-            if verified is not None:
-                gating.verify(owned, trigger, passed=verified)
-            if artifact is not None:
-                artifacts.record(artifact, owned.using)
-            if decided.refusal is not None:
-                gating.refused(owned, decided.refusal)
-            if decided.release and not releasing.pin(owned, decided):
-                raise _Again
-            progress = _commit(owned, trigger, decided, keeping, ending)
-            if progress is None:
-                raise _Again
-            if draws and activity is not None:
-                ledger.settle(owned, activity, ending)
-    except BaseException:
-        row.owed = owed  # rolled back, and so is what is known of it here
-        row.version, row.release, owned.facts = seen
-        raise
+    with recording.kept(owned), committing("effect", owned.using):
+        if not noted.before():
+            raise _Again
+        progress = _commit(owned, trigger, decided, keeping, ending)
+        if progress is None:
+            raise _Again
+        noted.after()
     return progress
 
 

@@ -95,7 +95,7 @@ class Waking(Flow):
     """Proposed, checked, approved; then woken in one of six ways; then everything is asked again."""
 
     class Meta:
-        name = "t-waking"
+        name = "t-woken"
         policy = "t-policy"
 
     propose = Decision(propose, choices={"go": "check"})
@@ -218,7 +218,7 @@ def _window(woken: Woken) -> None:
 
 def _envelope(woken: Woken) -> None:
     for _ in range(2):
-        store.burn("t-waking", "propose", "", 1, woken.worker.using)
+        store.burn("t-woken", "propose", "", 1, woken.worker.using)
 
 
 def _user(woken: Woken) -> None:
