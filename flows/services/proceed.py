@@ -103,13 +103,13 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
     settled = ending.settled if ending is not None else ()
     activity = owned.state.activity
     draws = ending is not None and ledger.draws(owned, activity)
-    if decided.refusal is None and verified is None and not (settled or fulfils or draws):
+    records = decided.refusal is not None or verified is not None or bool(settled) or fulfils
+    if not (records or draws):
         return _commit(owned, trigger, decided, keeping, ending)
     row, owed = owned.row, owned.row.owed
     try:
         with committing("effect", owned.using):
-            as_seen = decided.refusal is None and verified is None and not (settled or fulfils)
-            if not as_seen and not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
+            if records and not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
                 return None
             if not ledger.still_lacks(owned, decided.refusal):
                 raise _Again
@@ -226,7 +226,7 @@ def _cancel(owned: Owned, code: str, ending: Ending | None) -> Progress | None:
         if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
             return None
         if ending is not None and activity is not None and ledger.draws(owned, activity):
-            ledger.settle(owned, activity, ending)
+            ledger.settle(owned, activity, ending)  # before it is fenced: of that nobody would know what was used
         control.cancel(row.id, reason=code, using=owned.using)
         if activity is not None and ending is not None and ending.result is not None:
             attempts.keep_late(row.id, activity.seq, activity.number, ending.result, owned.using)
