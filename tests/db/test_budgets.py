@@ -32,6 +32,7 @@ from flows.models import Attempt, BudgetEntry, Notice
 from flows.models import Budget as Ledger
 from flows.models import Verdict as Record
 from flows.services import attempt as attempts
+from flows.services import invariants
 from flows.services.proceed import Progress
 from flows.testing import Clock, LocalWorker
 from tests import factories
@@ -444,3 +445,33 @@ def test_servicing_uses_what_is_kept_and_is_never_refused(declare: Any, worker: 
     assert status(run)[0] == "cancelled"
     assert answers == ["within", "hard"]
     assert (amounts(run), entries(run)) == ((6, 0), [("spent", 1), ("spent", 5)])
+
+
+def test_verify_finds_a_ledger_that_its_entries_do_not_add_up_to(declare: Any, worker: LocalWorker) -> None:
+    run = one(declare).start({})
+    worker.run()
+    assert invariants.scan() == []
+    found = Ledger.objects.filter(pk=ledger(run, "model_tokens").pk)
+    found.update(spent=301)
+    (broken,) = invariants.scan()
+    assert (broken.invariant, broken.workflow) == ("no ledger that its entries do not add up to", run.id)
+    assert broken.what.startswith(
+        "the ledger of model_tokens says 301.000000 spent and 0.000000 reserved, its entries 300.000000 and 0"
+    )
+    found.update(spent=300)
+    entry = BudgetEntry(
+        budget=found.get(),
+        entry="reserved",
+        amount=0,
+        workflow_id=run.id,
+        node="step",
+        activity_seq=1,
+        attempt=7,
+        at=found.get().updated_at,
+    )
+    entry.save(force_insert=True)
+    (broken,) = invariants.scan()
+    assert broken.what == "attempt 7 of step has ended, and what it had set aside is not settled"
+    entry.pk, entry.entry = None, "settled"
+    entry.save(force_insert=True)
+    assert invariants.scan() == []
