@@ -43,6 +43,9 @@ READS = {
     "has deferred",
     "stuck commitments",
     "input",
+    "release fact",
+    "current release",
+    "offers",
 }
 #: A worker's own beginning is the same wherever the workflow stands.
 BEGINNING = {"register worker", "bury workers", "start"}
