@@ -17,6 +17,7 @@ from flows.models import Wait, Worker, Workflow
 from flows.services import sweeps
 from flows.testing import Clock, LocalWorker, local_worker
 from tests.support.chaosapp.flows import Everything, Three
+from tests.support.chaosapp.released import released
 
 ROLE, CODING_ROLE = "chaos-reviewer", "release-manager"
 COMMENT = "Good. Please mention the new version in the changelog."
@@ -100,7 +101,11 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "bundle": bundle,
     "control": control,
     "coding": coding,
+<<<<<<< HEAD
     "metered": metered,
+=======
+    "released": released,
+>>>>>>> 1b7143c06feaf70afb85fc5d3268b04ff54408ed
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
     "voyage cancelled in flight": voyage("cancelled in flight"),
