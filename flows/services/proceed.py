@@ -98,7 +98,6 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
 
 
 def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
-<<<<<<< HEAD
     """The move, and with it what the ending knows besides: one commit."""
     noted = recording.of(owned, trigger, decided, ending)
     if noted.empty:
@@ -110,43 +109,6 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
         if progress is None:
             raise _Again
         noted.after()
-=======
-    """The move, and with it what the attempt knows of its own effect, of what it has fulfilled, verified and used, and the verdict: one commit.
-
-    A budget is settled last (the lock order), and needs no lock before the move.
-    """
-    fulfils = effects.fulfils(owned, ending)
-    verified = gating.verified(owned, trigger)
-    settled = ending.settled if ending is not None else ()
-    activity = owned.state.activity
-    draws = ending is not None and ledger.draws(owned, activity)
-    records = decided.refusal is not None or verified is not None or bool(settled) or fulfils
-    if not (records or draws):
-        return _commit(owned, trigger, decided, keeping, ending)
-    row, owed = owned.row, owned.row.owed
-    try:
-        with committing("effect", owned.using):
-            if records and not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
-                return None
-            if not ledger.still_lacks(owned, decided.refusal):
-                raise _Again
-            for settlement in settled:
-                effects.record_own(settlement, owned)
-            if fulfils:
-                effects.fulfil(owned)
-            if verified is not None:
-                gating.verify(owned, trigger, passed=verified)
-            if decided.refusal is not None:
-                gating.refused(owned, decided.refusal)
-            progress = _commit(owned, trigger, decided, keeping, ending)
-            if progress is None:
-                raise _Again
-            if draws and activity is not None:
-                ledger.settle(owned, activity, ending)
-    except BaseException:
-        row.owed = owed  # rolled back, and so is what is known of it here
-        raise
->>>>>>> 1da5ab6d6b7f1c75b1166ef15d13d621d1db0385
     return progress
 
 

@@ -151,7 +151,9 @@ def test_a_cancel_first_leaves_nothing_to_pin(worker: LocalWorker, declare: Call
     met = overtaken(lambda: flows.cancel(run), lambda: factories.enter(owned))
     assert (met.second, met.blocked) == (Progress.LOST, True)
     assert (row(run).status, row(run).release, pins(run)) == ("cancelled", "R17", [])
-    assert (owned.row.release, owned.facts.release and owned.facts.release.pins) == ("R17", "R18"), "nothing is believed that was rolled back"
+    assert (owned.row.release, owned.facts.release and owned.facts.release.pins) == ("R17", "R18"), (
+        "nothing is believed that was rolled back"
+    )
 
 
 def test_what_arrives_meanwhile_is_decided_on_in_the_same_turn(worker: LocalWorker, declare: Callable[..., type[Flow]]) -> None:

@@ -43,15 +43,12 @@ READS = {
     "has deferred",
     "stuck commitments",
     "input",
-<<<<<<< HEAD
     "budgets",
     "gate facts",
     "wake cause",
-=======
     "release fact",
     "current release",
     "offers",
->>>>>>> 1b7143c06feaf70afb85fc5d3268b04ff54408ed
 }
 #: A worker's own beginning is the same wherever the workflow stands.
 BEGINNING = {"register worker", "bury workers", "start"}

@@ -23,7 +23,6 @@ from flows import (
     minutes,
     seconds,
 )
-from tests.support.chaosapp import budgets, flood, released, voyage
 from tests.support.chaosapp.activities import choose, fatal, hanging, held, shaky, slow, stuck, touch
 
 QUICKLY = Retry(max_attempts=5, initial=timedelta(milliseconds=100), jitter=0)

@@ -101,11 +101,8 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "bundle": bundle,
     "control": control,
     "coding": coding,
-<<<<<<< HEAD
     "metered": metered,
-=======
     "released": released,
->>>>>>> 1b7143c06feaf70afb85fc5d3268b04ff54408ed
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
     "voyage cancelled in flight": voyage("cancelled in flight"),
