@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from flows.conf import conf
 from flows.core import canonical, payload
-from flows.core.effects import Effect, OperationStatus, after_error
+from flows.core.effects import UNSETTLED, Effect, OperationStatus, after_error
 from flows.core.errors import AmbiguousOutcome, DefinitionError, LostOwnership, OperationConflict, classify
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity
@@ -123,10 +123,13 @@ class Effects:
         return self._known(call, flight)
 
     def _fly(self, flight: store.Flight, name: str) -> bool | None:
-        """In flight, and with it what the call is going to begin: one commit."""
+        """In flight, and with it what the call is going to begin: one commit. What is to be asked for again, others may settle: locked first."""
         owned, node = self._owned, _node(self._owned)
         owes = commitments.planned(node) if node is not None and not name else []
-        with committing("fly", owned.using) if owes else nullcontext():
+        doubt = owned.state.activity is not None and owned.state.activity.doubt
+        with committing("fly", owned.using) if owes or doubt else nullcontext():
+            if doubt and not store.hold(flight, owned.using):
+                return None
             again = store.fly(flight, owned.using)
             if again is None:
                 return None
@@ -145,11 +148,11 @@ class Effects:
                 f"{call.id} was asked for before with another request. One operation asks for one thing: make the request from what is "
                 "recorded (input, results), without time or chance; several calls have several names."
             )
-        if found is None or found.status in (OperationStatus.PLANNED, OperationStatus.FAILED):
-            raise LostOwnership(f"workflow {flight.workflow} is no longer this worker's; {call.id} was not begun")
-        if found.status in (OperationStatus.SUCCEEDED, OperationStatus.COMPENSATED):
+        if found is not None and found.status in (OperationStatus.SUCCEEDED, OperationStatus.COMPENSATED):
             call.record(payload.decode(found.evidence), found.external_id)
             return call
+        if found is None or found.status not in UNSETTLED or not store.hold(flight, self._owned.using):
+            raise LostOwnership(f"workflow {flight.workflow} is no longer this worker's; {call.id} was not begun")
         raise AmbiguousOutcome(f"{call.id} is {found.status}: nobody knows yet whether it happened")
 
     @contextmanager

@@ -117,15 +117,17 @@ def doubt(workflow: UUID, code: str, using: str, *, alive: bool = False) -> None
         service_after_commit(using)
 
 
-def calls_over(ids: Sequence[str], using: str) -> None:
-    """A fenced attempt has ended, and does not know what became of these: ask now."""
+def calls_over(ids: Sequence[str], using: str) -> bool:
+    """A fenced attempt has ended, and does not know what became of these: ask now (after their grace). Whether any waited for that."""
     found = {operation: operations.get(operation, using) for operation in ids}
     graces = {}
     for operation, row in found.items():
         asked = declared(row) if row is not None else None
         graces[operation] = asked.grace if asked is not None else timedelta(0)
-    if graces and operations.over(graces, using):
+    over = bool(graces) and operations.over(graces, using)
+    if over:
         service_after_commit(using)
+    return over
 
 
 def is_ending(workflow: UUID, using: str) -> bool:

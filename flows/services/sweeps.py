@@ -47,7 +47,7 @@ def run_tick(using: str, min_age: float = 0.0) -> tick.Look | None:
         releasing.alert(using)
     if found.looks_lost:
         looks.put_back(TIMEOUT_GRACE, using)
-        looks.caller_gone(using)
+        callers_gone(using)
     if found.servicing or found.looks_lost:
         service()
     if found.breaches:
@@ -111,11 +111,17 @@ def put_back(ids: Iterable[UUID], using: str, *, proven: tuple[UUID, int] | None
     return count
 
 
+def callers_gone(using: str, *, worker: UUID | None = None, pids: Sequence[int] = ()) -> bool:
+    """Ask what became of calls whose process is gone (or is one of these children), after their grace. Locked first: two sweeps share none."""
+    with committing("caller gone", using):
+        return obligations.calls_over(looks.caller_gone(using, worker=worker, pids=pids), using)
+
+
 def put_back_children(worker: UUID, pids: Sequence[int], using: str) -> int:
     """Put back what ran in child processes that are gone; their parent says so."""
-    lost = looks.put_back(TIMEOUT_GRACE, using, worker=worker, pids=pids)
-    if looks.caller_gone(using, worker=worker, pids=pids) or lost:
+    if looks.put_back(TIMEOUT_GRACE, using, worker=worker, pids=pids):
         service()
+    callers_gone(using, worker=worker, pids=pids)
     return sum(put_back(recover.of_children(worker, [pid], using), using, proven=(worker, pid)) for pid in pids)
 
 

@@ -98,19 +98,16 @@ def put_back(grace: float, using: str, *, worker: UUID | None = None, pids: Sequ
 
 
 CALLER_GONE = """
-UPDATE outlast_operation o SET flown_by = NULL, due_at = flows_now()
-WHERE o.status = 'uncertain' AND o.flown_by IS NOT NULL AND o.id = ANY (ARRAY (
-        SELECT d.id FROM outlast_operation d
-        WHERE d.status = 'uncertain' AND d.due_at IS NOT NULL AND d.worker_id IS NULL AND d.flown_by IS NOT NULL AND (
-            NOT EXISTS (SELECT FROM outlast_worker k WHERE k.id = d.flown_by AND k.status = 'alive')
-            OR d.flown_by = %(worker)s::uuid AND d.flown_pid = ANY (%(pids)s::int[]))
-        ORDER BY d.id FOR UPDATE OF d SKIP LOCKED))
-RETURNING o.id
+SELECT o.id FROM outlast_operation o
+WHERE o.status = 'uncertain' AND o.due_at IS NOT NULL AND o.worker_id IS NULL AND o.flown_by IS NOT NULL AND (
+    NOT EXISTS (SELECT FROM outlast_worker k WHERE k.id = o.flown_by AND k.status = 'alive')
+    OR o.flown_by = %(worker)s::uuid AND o.flown_pid = ANY (%(pids)s::int[]))
+ORDER BY o.id FOR UPDATE OF o SKIP LOCKED
 """
 
 
 def caller_gone(using: str, *, worker: UUID | None = None, pids: Sequence[int] = ()) -> list[str]:
-    """Make due at once what waited for the end of a call whose process is gone."""
+    """Lock what waits for the end of a call whose process is gone (or is one of these children): its calls are over."""
     return [row[0] for row in run("caller gone", CALLER_GONE, {"worker": worker, "pids": list(pids)}, using)]
 
 

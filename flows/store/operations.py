@@ -1,7 +1,8 @@
 """The operation ledger: in flight before the call, settled by whoever knows first.
 
     fly      none, planned, failed, uncertain and to be asked for again → in_flight
-                                                   under the workflow's owner; no row: no call. The statement updates the workflow's row first
+                                                   under the workflow's owner; no row: no call. The statement updates the workflow's row first;
+                                                   from uncertain, others may settle it: the workflow is locked, then the statement acts
     settle   in_flight, uncertain → succeeded, failed, planned, abandoned     the truth about the world: it needs no ownership
     doubt    in_flight → uncertain, due            the attempt (or the look) is over, and nobody knows
 What a servicing turn does with operations that are due: `flows/store/looks.py`. Except for `fly`, the workflow must be locked: whoever writes
@@ -41,14 +42,19 @@ class Flight:
     two_people: bool
 
 
+#: The guard of an owner that is about to call.
+OWNS = """
+w.id = %(workflow)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
+      AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
+      AND w.active_seq = %(seq)s::int
+""".strip()
+
 #: An operation that is there already and cannot fly leaves the workflow's row alone; if it came only now, it is half a move.
-FLY = """
+FLY = f"""
 WITH held AS (
     UPDATE outlast_workflow w
     SET owed = w.owed + CASE WHEN EXISTS (SELECT FROM outlast_operation x WHERE x.id = %(id)s AND x.status = 'uncertain') THEN 0 ELSE 1 END
-    WHERE w.id = %(workflow)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
-      AND w.intent_version = %(intent_version)s::int AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
-      AND w.active_seq = %(seq)s::int
+    WHERE {OWNS}
       AND NOT EXISTS (SELECT FROM outlast_operation x WHERE x.id = %(id)s
                       AND NOT ((x.status IN ('planned', 'failed') OR x.status = 'uncertain' AND x.again)
                                AND x.request_digest = %(digest)s))
@@ -77,10 +83,20 @@ _FLIGHT = tuple(field.name for field in fields(Flight))
 def fly(flight: Flight, using: str) -> bool | None:
     """Put the operation in flight. None: the workflow is owned no longer, or the operation stands in the way (read it).
 
-    Else call now; True: an earlier call may have happened, so a failure of this one says nothing about that.
+    Else call now; True: an earlier call may have happened, so a failure of this one says nothing about that. Where the operation is in
+    doubt, others may settle it meanwhile: `hold` its workflow first.
     """
     rows = run("fly", FLY, {name: getattr(flight, name) for name in _FLIGHT}, using)
     return bool(rows[0][0]) if rows else None
+
+
+HOLD = f"SELECT w.id FROM outlast_workflow w WHERE {OWNS} FOR UPDATE"
+_HOLD = ("workflow", "version", "epoch", "intent_version", "worker", "seq")
+
+
+def hold(flight: Flight, using: str) -> bool:
+    """Lock the workflow, so that nobody settles an operation of it before the next statement; False: it is owned no longer."""
+    return bool(run("hold", HOLD, {name: getattr(flight, name) for name in _HOLD}, using))
 
 
 @dataclass(frozen=True, slots=True)

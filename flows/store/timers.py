@@ -20,9 +20,13 @@ def lock_due(limit: int, using: str) -> list[int]:
     return [row[0] for row in run("lock due timers", DUE, {"limit": limit}, using)]
 
 
+#: What waits for a person's word on an effect is told and not woken, as while probes go on: only the answer leads past the doubt.
 FIRE = """
 WITH old AS (
-    SELECT t.id, t.kind, t.wait_id, t.workflow_id, t.commitment_id, w.status,
+    SELECT t.id, t.kind, t.wait_id, t.workflow_id, t.commitment_id,
+        CASE WHEN w.status = 'waiting' AND EXISTS (
+            SELECT FROM outlast_wait o WHERE o.workflow_id = w.id AND o.closed_at IS NULL AND o.kind = 'reconciliation')
+        THEN 'reconciling' ELSE w.status END AS status,
         (t.commitment_id IS NULL AND t.epoch = w.epoch AND w.status IN ('waiting', 'paused', 'runnable', 'running', 'reconciling')) AS live
     FROM outlast_timer t JOIN outlast_workflow w ON w.id = t.workflow_id
     WHERE t.id = ANY (%(ids)s::bigint[]) AND t.fired_at IS NULL

@@ -1,4 +1,4 @@
-"""An effect in doubt that only asking again can settle: nothing goes past it while it waits for that, neither a route nor an end."""
+"""An effect in doubt that only asking again, or a person, can settle: nothing goes past it, neither a route nor an end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 import flows
-from flows import CANCEL, COMPLETE, ESCALATE, FAIL, FAILED, Activity, Deadline, Effect, End
+from flows import CANCEL, COMPLETE, ESCALATE, FAIL, FAILED, Activity, Deadline, Effect, End, Retry
 from flows import errors as kinds
 from flows.models import Operation, Transition
 from flows.services import sweeps
@@ -19,6 +19,7 @@ from flows.services.servicing import run_servicing
 from flows.testing import Clock, LocalWorker, local_worker
 from tests import factories
 from tests.factories import SLOWLY, called, does, row, status, work
+from tests.support.obligations import faults
 
 Declare = Callable[..., type[flows.Flow]]
 
@@ -72,6 +73,41 @@ def test_a_deadline_waits_until_the_effect_is_known(worker: LocalWorker, clock: 
     worker.run()
     assert (called("send"), Operation.objects.get().status) == (2, "succeeded")
     assert (status(run)[:2], row(run).owed) == (("complete", "COMPLETE"), 0)
+
+
+@pytest.mark.parametrize("then", [ESCALATE, CANCEL, FAIL, "gave_up", "other"], ids=str)
+@pytest.mark.parametrize("idempotent", [False, True], ids=["nobody to ask", "asked for often enough"])
+def test_a_deadline_waits_until_a_person_has_answered(
+    worker: LocalWorker,
+    clock: Clock,
+    declare: Declare,
+    ann: Any,
+    then: Any,
+    idempotent: bool,  # noqa: FBT001
+) -> None:
+    """It has fired, and wakes nobody; the answer does, and then the deadline is obeyed."""
+    does["send"] = answers(ConnectionResetError())
+    flow = declare(
+        "t-sending",
+        meta={"deadline": Deadline(hours=1, then=then)},
+        send=Activity(work, retry=Retry(max_attempts=1), effect=Effect(idempotent=idempotent), then="done"),
+        other=Activity(work, then="done"),
+        gave_up=End(FAILED),
+        done=End(COMPLETE),
+    )
+    run = flow.start({})
+    worker.run()
+    asks = (("waiting", "HUMAN_REQUIRED", "send"), "RETRIES_EXHAUSTED" if idempotent else "NOT_RECONCILABLE")
+    assert (status(run), row(run).error_code) == asks
+    clock.move(hours=2)
+    worker.tick()
+    worker.run()
+    assert (status(run), row(run).error_code) == asks
+    assert (called("other"), Operation.objects.get().status, faults()) == (0, "uncertain", [])
+    resolve(Operation.objects.get().pk, verdict="happened", by=ann, reason="it is there")
+    worker.run()
+    ends = {ESCALATE: "waiting", CANCEL: "cancelled", FAIL: "failed", "gave_up": "failed", "other": "complete"}
+    assert (status(run)[0], called("send"), row(run).owed, faults()) == (ends[then], 1, 0, [])
 
 
 def test_a_failure_before_the_call_is_no_way_past_it(worker: LocalWorker, clock: Clock, declare: Declare) -> None:

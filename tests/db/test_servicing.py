@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import flows
+from flows import COMPLETE, Activity, Effect, End, minutes
 from flows.core.effects import DidNotHappen, Happened
 from flows.models import Operation
 from flows.services import sweeps
@@ -14,8 +15,10 @@ from flows.services.attempt import Attempt
 from flows.services.servicing import run_servicing
 from flows.store import looks
 from flows.testing import Clock, LocalWorker, local_worker
+from tests import factories
 from tests.db.test_compensation import Trip, booked, faults, name, says, undone
-from tests.factories import does, row, status
+from tests.factories import does, row, status, work
+from tests.support import owing
 from tests.support.record import Counting
 
 pytestmark = pytest.mark.req("B5", "K2")
@@ -26,6 +29,7 @@ def _nothing_said() -> None:
     undone.clear()
     faults.clear()
     says.clear()
+    owing.forget()
 
 
 def cut(attempt: Attempt) -> Any:
@@ -141,3 +145,29 @@ def test_a_child_that_is_gone_gives_its_look_back_at_once(worker: LocalWorker, h
     hints.clear()
     sweeps.put_back_children(worker.incarnation, [worker.pid], worker.using)
     assert (Operation.objects.get(status="uncertain").worker_id, hints.services) == (None, 1)
+
+
+@pytest.mark.parametrize("gone", ["worker", "child"])
+def test_a_call_whose_process_is_gone_is_asked_about_after_its_grace(
+    worker: LocalWorker, clock: Clock, declare: Any, gone: str
+) -> None:
+    """It was sent a moment ago, and the provider may still carry it out: that its process has died changes nothing of that."""
+    effect = Effect(request=owing.request, reconcile=owing.reconcile, grace=minutes(5))
+    flow = declare("t-graceful", book=Activity(work, effect=effect, then="done"), done=End(COMPLETE))
+    caller = factories.another_worker()
+    case = owing.flying(caller, flow)
+    flows.cancel(case.run)
+    if gone == "worker":
+        case.kill_owner()
+        worker.tick()
+    else:
+        assert caller.incarnation is not None
+        sweeps.put_back_children(caller.incarnation, [caller.pid], caller.using)
+        sweeps.put_back_children(caller.incarnation, [caller.pid], caller.using)
+    assert Operation.objects.get().flown_by is None
+    clock.move(minutes=4)
+    assert run_servicing(worker, worker.using) == 0
+    clock.move(minutes=2)
+    assert run_servicing(worker, worker.using) == 1
+    assert (status(case.run)[0], Operation.objects.get().status) == ("cancelled", "succeeded")
+    caller.stop()

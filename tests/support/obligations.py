@@ -38,7 +38,12 @@ WHERE w.status IN ('reconciling', 'cancelling') AND w.owed = 0
 UNION ALL
 SELECT w.id, 'reconciling without a doubt' FROM outlast_workflow w
 WHERE w.status = 'reconciling' AND w.target = '' AND NOT EXISTS (
-    SELECT FROM outlast_operation o WHERE o.workflow_id = w.id AND o.kind = 'effect' AND o.status = 'uncertain')
+    SELECT FROM outlast_operation o WHERE o.workflow_id = w.id AND o.kind = 'effect' AND o.status = 'uncertain' AND NOT o.again)
+UNION ALL
+SELECT o.workflow_id, format('%s is %s and to be asked for again (%s, target %L)', o.id, o.status, w.status, w.target)
+FROM outlast_operation o JOIN outlast_workflow w ON w.id = o.workflow_id
+WHERE o.again AND o.status <> 'in_flight' AND (o.status <> 'uncertain' OR o.due_at IS NOT NULL OR o.worker_id IS NOT NULL
+    OR w.target <> '' OR w.outcome = 'HUMAN_REQUIRED')
 UNION ALL
 SELECT w.id, format('%s, and nobody will look at anything of it', w.status) FROM outlast_workflow w
 WHERE w.status IN ('reconciling', 'cancelling') AND w.outcome <> 'HUMAN_REQUIRED'
@@ -50,6 +55,10 @@ WHERE w.status IN ('reconciling', 'cancelling') AND w.outcome <> 'HUMAN_REQUIRED
 UNION ALL
 SELECT o.workflow_id, format('%s is in flight of a workflow that is %s', o.id, w.status) FROM outlast_operation o
 JOIN outlast_workflow w ON w.id = o.workflow_id WHERE o.kind = 'effect' AND o.status = 'in_flight' AND w.status <> 'running'
+UNION ALL
+SELECT o.workflow_id, format('%s: nothing may go past the doubt about %s', w.status, o.id) FROM outlast_operation o
+JOIN outlast_workflow w ON w.id = o.workflow_id
+WHERE o.kind = 'effect' AND o.status = 'uncertain' AND NOT o.again AND w.status IN ('runnable', 'running')
 UNION ALL
 SELECT o.workflow_id, format('%s is %s, and due or owned', o.id, o.status) FROM outlast_operation o
 WHERE (o.worker_id IS NOT NULL AND o.status NOT IN ('in_flight', 'uncertain'))
