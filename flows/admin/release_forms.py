@@ -15,7 +15,7 @@ from flows import registry
 from flows.admin.read_only import as_uuid
 from flows.core.releases import differences
 from flows.models import Release, Workflow
-from flows.services import releases
+from flows.services import identify, releases
 from flows.services.releases import Moved
 
 MAX_REASON = 2000
@@ -58,7 +58,10 @@ class WhichForm(forms.Form):
     to = forms.ChoiceField(label=_("To release"))
     flow = forms.ChoiceField(label=_("Runs of"), required=False)
     run = forms.CharField(
-        label=_("Only this run"), required=False, max_length=40, help_text=_("Its whole id. Leave it empty for all live runs of the release.")
+        label=_("Only this run"),
+        required=False,
+        max_length=40,
+        help_text=_("Its whole id. Leave it empty for all live runs of the release."),
     )
 
     def __init__(self, *args: Any, source: Release, names: Sequence[str], **options: Any) -> None:
@@ -74,7 +77,8 @@ class WhichForm(forms.Form):
         if not text:
             return None
         number = as_uuid(text)
-        if number is None or not Workflow.objects.using(self.source._state.db).filter(pk=number, release=self.source.name).exists():
+        runs = Workflow.objects.using(identify.alias(None))
+        if number is None or not runs.filter(pk=number, release=self.source.name).exists():
             raise forms.ValidationError(gettext("No run with this id is pinned to %(name)s.") % {"name": self.source.name})
         return number
 

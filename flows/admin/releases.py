@@ -35,7 +35,7 @@ class ReleaseList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         found = {one.name: one for one in releases_shown.overview(using=self.model_admin.alias)}  # type: ignore[attr-defined]
-        self.result_list = [row for row in self.result_list if _with(row, found.get(row.name))]  # type: ignore[assignment]
+        self.result_list = [row for row in self.result_list if _with(row, found.get(row.name))]
 
 
 def _with(row: Any, shown: releases_shown.Shown | None) -> bool:
@@ -204,7 +204,9 @@ class ReleaseAdmin(ReadOnlyAdmin):
             "history_url": self.url("outlast_flows_release_history", obj.pk),
             **more,
         }
-        context.setdefault("errors", getattr(more.get("current_form"), "errors", None) or getattr(more.get("which_form"), "errors", None))
+        context.setdefault(
+            "errors", getattr(more.get("current_form"), "errors", None) or getattr(more.get("which_form"), "errors", None)
+        )
         request.current_app = self.admin_site.name
         response = TemplateResponse(request, self.change_form_template or "", context)
         response.headers["Cache-Control"] = "no-store"

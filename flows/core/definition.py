@@ -126,8 +126,8 @@ class Flow:
     """Base class of definitions: a finite graph whose nodes are the attributes of the class, in order; the first is the start.
 
     `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, checkpoint, verbose_name, abstract,
-    policy (the name of the policy that runs are bound to), on_release (what a run does when it wakes under another release). Two live versions of a flow are two classes with one name. A flow is found in
-    `flows.py` of an installed app.
+    policy (the name of the policy that runs are bound to), on_release (what a run does when it wakes under another release). Two live
+    versions of a flow are two classes with one name. A flow is found in `flows.py` of an installed app.
     """
 
     definition: ClassVar[Definition]

@@ -1,12 +1,12 @@
 """What a run does when it wakes and another behavioural release is current than the one that it is pinned to (I1). Pure.
 
-    pinned = current, nothing current, or a person let it keep its own beside the current one ──► it goes on
-    RESUME_PINNED                ──► it goes on under its own release, on a worker that offers that
-    the same content             ──► it is pinned to the current one: only the name differs
-    MIGRATE         compatible   ──► it is pinned to the current one     else ──► RELEASE_INCOMPATIBLE
-    restart_from    ──► it is pinned to the current one and begins again at that node
-    HUMAN           ──► RELEASE_INCOMPATIBLE: a person moves it, or lets it keep its own
-    CANCEL          ──► it is cancelled, and the accountable user is told
+pinned = current, nothing current, or a person let it keep its own beside the current one ──► it goes on
+RESUME_PINNED                ──► it goes on under its own release, on a worker that offers that
+the same content             ──► it is pinned to the current one: only the name differs
+MIGRATE         compatible   ──► it is pinned to the current one     else ──► RELEASE_INCOMPATIBLE
+restart_from    ──► it is pinned to the current one and begins again at that node
+HUMAN           ──► RELEASE_INCOMPATIBLE: a person moves it, or lets it keep its own
+CANCEL          ──► it is cancelled, and the accountable user is told
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ MIGRATE = OnRelease(ReleasePolicy.MIGRATE)
 HUMAN = OnRelease(ReleasePolicy.HUMAN)
 
 
-def restart_from(node: str) -> OnRelease:
+def restart_from(node: Any) -> OnRelease:
     """The policy to begin again at `node`, a durable boundary, under the release that is current then.
 
     Raises:
@@ -81,7 +81,9 @@ def as_policy(value: Any) -> Any:
     return OnRelease(ReleasePolicy.CANCEL) if value is Expiry.CANCEL else value
 
 
-def judge(on_release: OnRelease, pinned: str, current: str, *, same: bool, compatible: bool, passed_over: str = "") -> ReleaseFact:
+def judge(
+    on_release: OnRelease, pinned: str, current: str, *, same: bool, compatible: bool, passed_over: str = ""
+) -> ReleaseFact:
     """What becomes of a run that wakes pinned to `pinned` while `current` is the current release.
 
     Args:
@@ -170,7 +172,9 @@ def differences(one: Mapping[str, Mapping[str, str]], other: Mapping[str, Mappin
 
 def _hashed(part: str, values: Any) -> dict[str, str]:
     if not isinstance(values, Mapping):
-        raise InvalidRelease(f'The {part} of a release are an object, name → value: {part}={{"planner": …}}; got {type(values).__name__}.')
+        raise InvalidRelease(
+            f'The {part} of a release are an object, name → value: {part}={{"planner": …}}; got {type(values).__name__}.'
+        )
     for name in values:
         if not isinstance(name, str) or not name:
             raise InvalidRelease(f"The {part} of a release have names, as text; got {name!r:.60}.")

@@ -100,7 +100,13 @@ def state(found: Description) -> str:
 
 def release(found: ReleaseView) -> str:
     """Which release a run works under, which one is current, and who offers it."""
-    current = "the current one" if found.current == found.name else f"current is {found.current}" if found.current else "none is current"
+    current = (
+        "the current one"
+        if found.current == found.name
+        else f"current is {found.current}"
+        if found.current
+        else "none is current"
+    )
     kept = ", which a person passed over" if found.passed_over and found.passed_over == found.current else ""
     offered = f"offered by {', '.join(found.offered_by)}" if found.offered_by else "no live worker offers it"
     return f"{found.name} ({current}{kept}); {offered}{'. ALERT: the run is ready, and cannot be taken' if found.alert else ''}"

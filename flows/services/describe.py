@@ -113,7 +113,9 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         accountable=row.user_label,
         waits=waits,
         commitments=_commitments(row.pk, alias),
-        legal_moves=sorted(status.value for status in MOVES[Status(row.status)] if status != row.status or status is Status.RUNNING),
+        legal_moves=sorted(
+            status.value for status in MOVES[Status(row.status)] if status != row.status or status is Status.RUNNING
+        ),
         next_nodes=sorted(node.targets()) if node is not None and row.status not in TERMINAL else [],
         decision_needed=_decision_needed(row, waits, alias),
         timeline=timeline(row.pk, alias),

@@ -1,6 +1,6 @@
 """What people and deployments do with behavioural releases: register one, make it current, move runs to it (docs/how-to/releases.md).
 
-    move    share the current release ──► lock the workflow ──► pin, and resume what was suspended for its release     one transaction
+move    share the current release ──► lock the workflow ──► pin, and resume what was suspended for its release     one transaction
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class UnknownRelease(UsageError):
 
     def __init__(self, name: object, known: Sequence[str]) -> None:
         listed = ", ".join(known) or "none"
-        super().__init__(f"No release {name!s:.120} is registered (the newest are: {listed}). Register it first: flows releases register.")
+        super().__init__(
+            f"No release {name!s:.120} is registered (the newest are: {listed}). Register it first: flows releases register."
+        )
 
 
 class ReleaseTaken(UsageError):
@@ -195,7 +197,7 @@ def current(flow: type[Flow] | str | None = None, *, using: str | None = None) -
     return Release.objects.using(alias).get(name=name) if name else None
 
 
-def get(name: str, *, using: str | None = None) -> Release:
+def get(name: Any, *, using: str | None = None) -> Release:
     """The release of that name.
 
     Raises:
@@ -259,7 +261,14 @@ def move(workflow: Any, *, to: str, by: Any, reason: str, source: str | None = N
 
 
 def move_all(
-    *, to: str, source: str, flow: type[Flow] | str | None = None, by: Any, reason: str, dry_run: bool = False, using: str | None = None
+    *,
+    to: str,
+    source: str,
+    flow: type[Flow] | str | None = None,
+    by: Any,
+    reason: str,
+    dry_run: bool = False,
+    using: str | None = None,
 ) -> Iterator[Moved]:
     """The same for every live run that is pinned to `source` ("": to none), of one flow or of all, each in a transaction of its own.
 
@@ -341,7 +350,7 @@ def _flow_name(flow: type[Flow] | str | None) -> str:
     return registry.flow(flow).definition.name if isinstance(flow, str) else flow.definition.name
 
 
-def _said(reason: str, what: str) -> str:
+def _said(reason: Any, what: str) -> str:
     if not isinstance(reason, str) or not reason.strip():
         raise ReasonMissing(what)
     return identify.reason(reason)

@@ -1,8 +1,8 @@
 """A run that wakes under another release than the one that it is pinned to: what the turn makes of it, and who must be told (I1).
 
-    claim   a pinned run is taken by a worker that offers its release, or by any where the flow's policy lets another release decide
-    decide  `flows.core.releases`: go on, be pinned to the current one, begin again, ask a person, be cancelled
-    pin     share the current release ──► lock the workflow ──► pin ──► the decided move         one transaction, two arrows
+claim   a pinned run is taken by a worker that offers its release, or by any where the flow's policy lets another release decide
+decide  `flows.core.releases`: go on, be pinned to the current one, begin again, ask a person, be cancelled
+pin     share the current release ──► lock the workflow ──► pin ──► the decided move         one transaction, two arrows
 """
 
 from __future__ import annotations

@@ -129,7 +129,9 @@ def test_list_shows_an_alert(cli: Any, worker: LocalWorker, clock: Clock, settin
     told = cli("verify")
     assert (told.code, f"{run.id}  no ready workflow whose release nobody offers" in told.out) == (1, True)
     worker.tick()
-    assert "R17 (the current one); no live worker offers it. ALERT: the run is ready, and cannot be taken" in cli("show", run.id).out
+    assert (
+        "R17 (the current one); no live worker offers it. ALERT: the run is ready, and cannot be taken" in cli("show", run.id).out
+    )
 
 
 def test_show_says_what_it_is_made_of(cli: Any, worker: LocalWorker) -> None:

@@ -107,7 +107,9 @@ def test_the_log_says_who_and_why(worker: LocalWorker) -> None:
     assert logged.note == {"release": {"from": "R17", "to": "R18"}, "by": "ann", "reason": "The old prompts are wrong"}
 
 
-def test_a_paused_run_that_was_suspended_for_its_release_stays_paused(worker: LocalWorker, declare: Callable[..., type[Flow]]) -> None:
+def test_a_paused_run_that_was_suspended_for_its_release_stays_paused(
+    worker: LocalWorker, declare: Callable[..., type[Flow]]
+) -> None:
     both()
     run = begin(flow_of(declare, HUMAN), worker)
     now_is("R18")
@@ -163,7 +165,9 @@ def quickly(settings: Any) -> None:
 def gone(worker: LocalWorker, seconds: int) -> None:
     """The worker stopped so long ago; leases are on real time."""
     worker.stop()
-    ago = "UPDATE outlast_worker SET lease_until = statement_timestamp() - %(s)s::int * interval '1 second' WHERE status <> 'alive'"
+    ago = (
+        "UPDATE outlast_worker SET lease_until = statement_timestamp() - %(s)s::int * interval '1 second' WHERE status <> 'alive'"
+    )
     execute("ago", ago, {"s": seconds}, "default")
 
 

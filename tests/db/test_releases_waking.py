@@ -29,7 +29,7 @@ POLICIES = {"pinned": RESUME_PINNED, "migrate": MIGRATE, "restart": restart_from
 @pytest.mark.parametrize("compatible", [True, False], ids=["compatible", "not"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_compatibility_decision_before_it_goes_on(
-    worker: LocalWorker, clock: Clock, declare: Declare, policy: str, compatible: bool, cause: str
+    worker: LocalWorker, clock: Clock, declare: Declare, policy: str, cause: str, *, compatible: bool
 ) -> None:
     """The seed's case "behavioral release changes while workflow waits": nothing silent, each policy as declared."""
     both(compatible=compatible)
@@ -174,7 +174,9 @@ def test_going_back_to_an_older_release_is_a_change_like_any_other(worker: Local
     now_is("R17")
     answer(run)
     worker.run()
-    assert (row(run).release, row(run).error_code) == ("R18", "RELEASE_INCOMPATIBLE"), "R17 does not say that runs of R18 may go on"
+    assert (row(run).release, row(run).error_code) == ("R18", "RELEASE_INCOMPATIBLE"), (
+        "R17 does not say that runs of R18 may go on"
+    )
 
 
 def test_a_cancelled_run_tells_its_user_why(worker: LocalWorker, declare: Declare) -> None:

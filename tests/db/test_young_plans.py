@@ -19,7 +19,11 @@ from flows.store.sql import _numbered
 #: By which column of an index a row is found, in every statement that is about known rows.
 KEYS = re.compile(r"\b(workflow_id|id|intent_id|event_id|event_type|flow_name|type|release|name) =")
 #: These are about whatever is ready, due or waiting, and read the index of just that.
-MEANT = {("CLAIM", "outlast_workflow_queue_rank_idx"), ("DUE", "outlast_timer_due_at_idx"), ("COUNTS", "outlast_workflow_release_idx")}
+MEANT = {
+    ("CLAIM", "outlast_workflow_queue_rank_idx"),
+    ("DUE", "outlast_timer_due_at_idx"),
+    ("COUNTS", "outlast_workflow_release_idx"),
+}
 STATEMENTS = {
     name: text
     for module in (advance, attempts, claim, events, leave, load, locks, move, releases, start, timers)

@@ -147,7 +147,8 @@ def test_the_words_for_spans_are_named() -> None:
 
 def test_all_that_an_attempt_has_is_named() -> None:
     attributes = set(re.findall(r"self\.([a-z]\w*)", inspect.getsource(Attempt.__init__)))
-    methods = {name for name, value in vars(Attempt).items() if inspect.isfunction(value) and not name.startswith("_")}
+    own = {name: value for name, value in vars(Attempt).items() if not name.startswith("_")}
+    methods = {name for name, value in own.items() if inspect.isfunction(value) or isinstance(value, property)}
     assert set(first_column(section(NODES, "### The attempt"))) == attributes | methods
 
 

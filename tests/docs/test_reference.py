@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from flows.conf import DEFAULTS
-from flows.core import decide, effects, errors, verdicts
+from flows.core import decide, effects, errors, releases, verdicts
 from flows.core.nodes import activity, waits
 from flows.core.protocol import MOVES
 from flows.services import obligations, servicing, settling
@@ -38,6 +38,7 @@ def test_each_code_is_documented() -> None:
         effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, effects.LOOKS_LOST,
         servicing.NOT_DECLARED, obligations.ESCALATED,
         obligations.COMMITMENT_OPEN, settling.LATE_EFFECT,
+        releases.RELEASE_CHANGED, releases.RELEASE_NOT_OFFERED, verdicts.Verdict.RELEASE_INCOMPATIBLE,
         verdicts.Verdict.WORKFLOW_MIGRATION_REQUIRED, verdicts.Verdict.APPROVAL_REQUIRED, verdicts.Verdict.CANDIDATE_INVALID,
     }  # fmt: skip
     assert sorted(code for code in codes if code not in page) == []

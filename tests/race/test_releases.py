@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -151,7 +152,9 @@ def test_a_cancel_first_leaves_nothing_to_pin(worker: LocalWorker, declare: Call
     met = overtaken(lambda: flows.cancel(run), lambda: factories.enter(owned))
     assert (met.second, met.blocked) == (Progress.LOST, True)
     assert (row(run).status, row(run).release, pins(run)) == ("cancelled", "R17", [])
-    assert (owned.row.release, owned.facts.release and owned.facts.release.pins) == ("R17", "R18"), "nothing is believed that was rolled back"
+    assert (owned.row.release, owned.facts.release and owned.facts.release.pins) == ("R17", "R18"), (
+        "nothing is believed that was rolled back"
+    )
 
 
 def test_what_arrives_meanwhile_is_decided_on_in_the_same_turn(worker: LocalWorker, declare: Callable[..., type[Flow]]) -> None:
@@ -197,5 +200,5 @@ def test_everything_at_once(worker: LocalWorker, declare: Callable[..., type[Flo
         last = Transition.objects.filter(workflow_id=run.id, trigger="pin").order_by("-seq").first()
         assert found.release == (last.note["release"]["to"] if last else "R17")
         chain = [(start, end) for _status, start, end in pins(run)]
-        assert all(before[1] == after[0] for before, after in zip(chain, chain[1:], strict=False)), chain
+        assert all(before[1] == after[0] for before, after in pairwise(chain)), chain
         assert Status(found.status) is Status.WAITING

@@ -20,7 +20,10 @@ PROMPTS = {"R17": "Plan it.", "R18": "Plan it, and say why."}
 
 def register(name: str, compatible_with: list[str] | None = None, prompt: str = "") -> Release:
     return releases.register(
-        name, models={"planner": "m-1"}, prompts={"plan": prompt or PROMPTS.get(name, name)}, compatible_with=compatible_with or []
+        name,
+        models={"planner": "m-1"},
+        prompts={"plan": prompt or PROMPTS.get(name, name)},
+        compatible_with=compatible_with or [],
     )
 
 
@@ -36,7 +39,7 @@ def now_is(name: str | None, flow: Any = None) -> None:
 
 
 def flow_of(declare: Callable[..., type[Flow]], on_release: Any, **meta: Any) -> type[Flow]:
-    """plan ─► wait for an event ─► sleep ─► act (tried again) ─► done; `again` is a boundary that only a restart leads to."""
+    """Plan ─► wait for an event ─► sleep ─► act (tried again) ─► done; `again` is a boundary that only a restart leads to."""
     return declare(
         "t-released",
         meta={"on_release": on_release, **meta},
@@ -71,7 +74,9 @@ def paying_flow(declare: Callable[..., type[Flow]], on_release: Any) -> type[Flo
         "t-paying",
         meta={"on_release": on_release},
         plan=Activity(work, then="pay"),
-        pay=Activity(work, effect=Effect(idempotent=True), retry=Retry(max_attempts=5, initial=seconds(10), jitter=0), then="done"),
+        pay=Activity(
+            work, effect=Effect(idempotent=True), retry=Retry(max_attempts=5, initial=seconds(10), jitter=0), then="done"
+        ),
         done=End(COMPLETE),
     )
 

@@ -82,7 +82,9 @@ class Command(BaseCommand):
             "id", nargs="?", metavar="ID"
         )
         verb("definitions", "List the flows that this process knows.")
-        releases.add(verb("releases", "Behavioural releases: what runs work under, who offers it, and moves between them."), EPILOG)
+        releases.add(
+            verb("releases", "Behavioural releases: what runs work under, who offers it, and moves between them."), EPILOG
+        )
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         alias = options.get("database")

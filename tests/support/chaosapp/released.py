@@ -22,7 +22,7 @@ def key_of(state: Any) -> str:
 
 
 def sleeper(name: str, on_release: Any) -> type[Flow]:
-    """plan ─► wait ─► act ─► done."""
+    """Plan ─► wait ─► act ─► done."""
     return type(
         name,
         (Flow,),
@@ -36,7 +36,11 @@ def sleeper(name: str, on_release: Any) -> type[Flow]:
     )
 
 
-Migrating, Restarting, Asking = sleeper("Migrating", MIGRATE), sleeper("Restarting", restart_from("plan")), sleeper("Asking", HUMAN)
+Migrating, Restarting, Asking = (
+    sleeper("Migrating", MIGRATE),
+    sleeper("Restarting", restart_from("plan")),
+    sleeper("Asking", HUMAN),
+)
 SLEEPERS = (Migrating, Restarting, Asking)
 
 

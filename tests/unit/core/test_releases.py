@@ -9,7 +9,22 @@ from typing import Any
 
 import pytest
 
-from flows import CANCEL, COMPLETE, HUMAN, MIGRATE, RESUME_PINNED, Activity, Deadline, End, Flow, Sleep, Visits, Wait, hours, restart_from
+from flows import (
+    CANCEL,
+    COMPLETE,
+    HUMAN,
+    MIGRATE,
+    RESUME_PINNED,
+    Activity,
+    Deadline,
+    End,
+    Flow,
+    Sleep,
+    Visits,
+    Wait,
+    hours,
+    restart_from,
+)
 from flows.core import lint
 from flows.core import releases as pure
 from flows.core.decide import Decided, decide
@@ -51,7 +66,11 @@ def declared(**meta: Any) -> Definition:
 def told(fact: ReleaseFact | None, policy: OnRelease = MIGRATE, trigger: Any = None, **state: Any) -> Decided:
     """What the engine decides for a run that wakes with this fact; it sleeps unless something else is said."""
     definition = declared(on_release=policy)
-    asleep = {"node": "nap", "wait": WaitState(1, "nap", "timer", 1, None, True), "visits": MappingProxyType({"plan": 1, "nap": 1})}
+    asleep = {
+        "node": "nap",
+        "wait": WaitState(1, "nap", "timer", 1, None, True),
+        "visits": MappingProxyType({"plan": 1, "nap": 1}),
+    }
     now = State("w", "t-nightly", 1, None, input={}, now=NOW, **{**asleep, **state})  # type: ignore[arg-type]
     return decide(definition, now, trigger or Woken(), Facts(1, "active", definition.fingerprint, release=fact))
 
@@ -60,14 +79,16 @@ def told(fact: ReleaseFact | None, policy: OnRelease = MIGRATE, trigger: Any = N
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize(("current", "passed_over"), [("R17", ""), ("", ""), ("R18", "R18")], ids=["the same", "none", "a person said"])
+@pytest.mark.parametrize(
+    ("current", "passed_over"), [("R17", ""), ("", ""), ("R18", "R18")], ids=["the same", "none", "a person said"]
+)
 def test_nothing_is_decided_where_there_is_nothing_to_decide(name: str, current: str, passed_over: str) -> None:
     found = judge(POLICIES[name], "R17", current, same=False, compatible=False, passed_over=passed_over)
     assert found == ReleaseFact("R17", current)
 
 
 @pytest.mark.parametrize("compatible", [True, False])
-def test_each_policy_by_declared_compatibility(compatible: bool) -> None:
+def test_each_policy_by_declared_compatibility(*, compatible: bool) -> None:
     found = {name: judge(policy, "R17", "R18", same=False, compatible=compatible) for name, policy in POLICIES.items()}
     plain = ReleaseFact("R17", "R18")
     assert found["pinned"] == plain
