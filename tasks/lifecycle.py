@@ -15,7 +15,7 @@ from django.db import Error, connections, transaction
 
 from flows import registry
 from flows.conf import conf
-from flows.core.releases import check_name
+from flows.core.releases import InvalidRelease, check_name
 from flows.services import deployed
 from tasks import linger
 from tasks.host import WorkerHost
@@ -176,10 +176,15 @@ def _placements() -> list[str]:
 
 
 def _releases() -> list[str] | None:
-    """The behavioural releases that this worker carries; None: whatever it is given. A name that no release can have stops the worker.
+    """The behavioural releases that this worker carries; None: whatever it is given. A name that no release can have stops the worker:
+    it would take nothing, and say nothing.
 
     An empty variable is a worker that carries none: it takes runs that are pinned to none.
     """
     given = os.environ.get("OUTLAST_RELEASES")
     named = conf.RELEASES if given is None else [name.strip() for name in given.split(",") if name.strip()]
-    return None if named is None else [check_name(name) for name in dict.fromkeys(named)]
+    try:
+        return None if named is None else [check_name(name) for name in dict.fromkeys(named)]
+    except InvalidRelease as error:
+        sys.stderr.write(f"outlast: OUTLAST_RELEASES, or OUTLAST['RELEASES']: {error}\n")
+        raise SystemExit(78) from None

@@ -15,7 +15,7 @@ from flows import registry
 from flows.admin.read_only import as_uuid
 from flows.core.releases import differences
 from flows.models import Release, Workflow
-from flows.services import releases
+from flows.services import identify, releases
 from flows.services.releases import Moved
 
 MAX_REASON = 2000
@@ -77,10 +77,8 @@ class WhichForm(forms.Form):
         if not text:
             return None
         number = as_uuid(text)
-        if (
-            number is None
-            or not Workflow.objects.using(self.source._state.db).filter(pk=number, release=self.source.name).exists()
-        ):
+        runs = Workflow.objects.using(identify.alias(None))
+        if number is None or not runs.filter(pk=number, release=self.source.name).exists():
             raise forms.ValidationError(gettext("No run with this id is pinned to %(name)s.") % {"name": self.source.name})
         return number
 

@@ -35,7 +35,7 @@ class ReleaseList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         found = {one.name: one for one in releases_shown.overview(using=self.model_admin.alias)}  # type: ignore[attr-defined]
-        self.result_list = [row for row in self.result_list if _with(row, found.get(row.name))]  # type: ignore[assignment]
+        self.result_list = [row for row in self.result_list if _with(row, found.get(row.name))]
 
 
 def _with(row: Any, shown: releases_shown.Shown | None) -> bool:

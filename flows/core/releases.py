@@ -65,7 +65,7 @@ MIGRATE = OnRelease(ReleasePolicy.MIGRATE)
 HUMAN = OnRelease(ReleasePolicy.HUMAN)
 
 
-def restart_from(node: str) -> OnRelease:
+def restart_from(node: Any) -> OnRelease:
     """The policy to begin again at `node`, a durable boundary, under the release that is current then.
 
     Raises:

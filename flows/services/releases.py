@@ -197,7 +197,7 @@ def current(flow: type[Flow] | str | None = None, *, using: str | None = None) -
     return Release.objects.using(alias).get(name=name) if name else None
 
 
-def get(name: str, *, using: str | None = None) -> Release:
+def get(name: Any, *, using: str | None = None) -> Release:
     """The release of that name.
 
     Raises:
@@ -350,7 +350,7 @@ def _flow_name(flow: type[Flow] | str | None) -> str:
     return registry.flow(flow).definition.name if isinstance(flow, str) else flow.definition.name
 
 
-def _said(reason: str, what: str) -> str:
+def _said(reason: Any, what: str) -> str:
     if not isinstance(reason, str) or not reason.strip():
         raise ReasonMissing(what)
     return identify.reason(reason)

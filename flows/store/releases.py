@@ -208,10 +208,11 @@ _UNOFFERED = f"""
                         AND k.lease_until > statement_timestamp() - %(patience)s::float8 * interval '1 second')
 """
 
-#: Ready for longer than that, and not a run about which another release decides (such a one is taken by any worker). The status is said in a
-#: way that the index of everything ready does not answer: a backlog of runs without a release is not read for this.
+#: Ready for longer than that, and not a run about which another release decides (such a one is taken by any worker). The status is said in
+#: a way that the index of everything ready does not answer: a backlog of runs without a release is not read for this.
 _READY = f"""
-    w.release <> '' AND w.status IN {LIVE_STATUSES} AND w.status || '' = 'runnable' AND w.updated_at <= flows_now() - %(patience)s::float8 * interval '1 second'
+    w.release <> '' AND w.status IN {LIVE_STATUSES} AND w.status || '' = 'runnable'
+    AND w.updated_at <= flows_now() - %(patience)s::float8 * interval '1 second'
     AND NOT (w.flow_name || '@' || w.flow_version = ANY (%(deciding)s::text[])
              AND coalesce({CURRENT_OF.format(flow="w.flow_name")} NOT IN (w.release, coalesce(w.passed_over, '')), false))
 """

@@ -29,7 +29,7 @@ POLICIES = {"pinned": RESUME_PINNED, "migrate": MIGRATE, "restart": restart_from
 @pytest.mark.parametrize("compatible", [True, False], ids=["compatible", "not"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_compatibility_decision_before_it_goes_on(
-    worker: LocalWorker, clock: Clock, declare: Declare, policy: str, compatible: bool, cause: str
+    worker: LocalWorker, clock: Clock, declare: Declare, policy: str, cause: str, *, compatible: bool
 ) -> None:
     """The seed's case "behavioral release changes while workflow waits": nothing silent, each policy as declared."""
     both(compatible=compatible)

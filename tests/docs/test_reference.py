@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from flows.conf import DEFAULTS
-from flows.core import decide, effects, errors, verdicts
+from flows.core import decide, effects, errors, releases, verdicts
 from flows.core.nodes import activity, waits
 from flows.core.protocol import MOVES
 from flows.services import obligations, servicing, settling
@@ -39,6 +39,7 @@ def test_each_code_is_documented() -> None:
         servicing.NOT_DECLARED, obligations.ESCALATED,
         obligations.COMMITMENT_OPEN, settling.LATE_EFFECT,
         verdicts.Verdict.BUDGET_EXHAUSTED,
+        releases.RELEASE_CHANGED, releases.RELEASE_NOT_OFFERED, verdicts.Verdict.RELEASE_INCOMPATIBLE,
         verdicts.Verdict.WORKFLOW_MIGRATION_REQUIRED, verdicts.Verdict.APPROVAL_REQUIRED, verdicts.Verdict.CANDIDATE_INVALID,
     }  # fmt: skip
     assert sorted(code for code in codes if code not in page) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -199,5 +200,5 @@ def test_everything_at_once(worker: LocalWorker, declare: Callable[..., type[Flo
         last = Transition.objects.filter(workflow_id=run.id, trigger="pin").order_by("-seq").first()
         assert found.release == (last.note["release"]["to"] if last else "R17")
         chain = [(start, end) for _status, start, end in pins(run)]
-        assert all(before[1] == after[0] for before, after in zip(chain, chain[1:], strict=False)), chain
+        assert all(before[1] == after[0] for before, after in pairwise(chain)), chain
         assert Status(found.status) is Status.WAITING

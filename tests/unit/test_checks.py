@@ -168,6 +168,20 @@ def test_a_lease_must_outlive_a_missed_renewal(settings: Any) -> None:
     assert ids(checks.check_settings()) == ["W102"]
 
 
+@pytest.mark.parametrize("value", ["R17", 17, ["R17,R18"], [None], {"R17": 1}, ["*"]])
+def test_the_releases_of_a_worker_are_a_list_of_names(settings: Any, value: Any) -> None:
+    settings.OUTLAST = {"RELEASES": value}
+    (message,) = checks.check_settings()
+    assert message.id == "outlast_flows.E106"
+    assert "settings.OUTLAST['RELEASES'] is" in message.msg
+
+
+@pytest.mark.parametrize("value", [None, [], ["R17", "team/R-18@2"], ("R17",)])
+def test_releases_may_be_left_away_or_be_none_at_all(settings: Any, value: Any) -> None:
+    settings.OUTLAST = {"RELEASES": value}
+    assert checks.check_settings() == []
+
+
 def test_the_record_is_in_a_database_that_exists(settings: Any) -> None:
     settings.OUTLAST = {"DATABASE": "record"}
     (message,) = checks.check_settings()

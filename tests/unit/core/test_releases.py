@@ -88,7 +88,7 @@ def test_nothing_is_decided_where_there_is_nothing_to_decide(name: str, current:
 
 
 @pytest.mark.parametrize("compatible", [True, False])
-def test_each_policy_by_declared_compatibility(compatible: bool) -> None:
+def test_each_policy_by_declared_compatibility(*, compatible: bool) -> None:
     found = {name: judge(policy, "R17", "R18", same=False, compatible=compatible) for name, policy in POLICIES.items()}
     plain = ReleaseFact("R17", "R18")
     assert found["pinned"] == plain
