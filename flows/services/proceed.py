@@ -103,6 +103,8 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
     if noted.empty:
         return _commit(owned, trigger, decided, keeping, ending)
     with recording.kept(owned), committing("effect", owned.using):
+        if isinstance(decided.move, moves.Park) and decided.move.event_type:  # the lock order: the workflow is held from here on
+            locks.channel(decided.move.event_type, decided.move.keys[0], owned.using)
         if not noted.before():
             raise _Again
         progress = _commit(owned, trigger, decided, keeping, ending)
