@@ -28,11 +28,16 @@ from flows.core.nodes import (
     Wait,
 )
 from flows.core.policies import (
+    BREACH,
     CANCEL,
+    DEGRADE,
     ESCALATE,
     FAIL,
+    HUMAN,
+    RELEASE,
     Checkpoint,
     Deadline,
+    Fresh,
     Gate,
     Retry,
     Visits,
@@ -149,11 +154,15 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "BREACH",
     "CANCEL",
     "COMPLETE",
+    "DEGRADE",
     "ESCALATE",
     "FAIL",
     "FAILED",
+    "HUMAN",
+    "RELEASE",
     "Activity",
     "Approval",
     "Branch",
@@ -166,6 +175,7 @@ __all__ = [
     "Effect",
     "End",
     "Flow",
+    "Fresh",
     "Gate",
     "Happened",
     "Pipeline",

@@ -58,6 +58,7 @@ class State:
         input: what it was started with. results: the newest visit's result of each node.
         visits: how often each node was entered. event: only inside `read=`, the event as `{"id", "payload"}`.
         now: the durable clock at the time of the decision.
+        passed: deadlines that are over and were not handled yet, as (kind of timer, name).
     """
 
     workflow_id: str
@@ -74,7 +75,7 @@ class State:
     activity: ActivityState | None = None
     wait: WaitState | None = None
     event: Mapping[str, Any] | None = None
-    deadline_passed: bool = False
+    passed: tuple[tuple[str, str], ...] = ()
     dice: float = 0.0
 
 
@@ -191,6 +192,7 @@ class Facts:
     """What the gate looks at, beside the state. Collected after the claim has committed; `None` means nothing is recorded.
 
     `overloaded`: queues in which work waits longer than it should, so that there is no room for what is optional.
+    `degraded`: a deadline with DEGRADE has passed; what is optional is dropped from then on.
     `look`: None until an attempt has looked; what only a look can tell is not asked before.
     """
 
@@ -199,6 +201,7 @@ class Facts:
     fingerprint: str
     approvals: Mapping[str, ApprovalFact | None] = field(default_factory=dict)
     overloaded: frozenset[str] = frozenset()
+    degraded: bool = False
     policy: PolicyFact | None = None
     release: ReleaseFact | None = None
     look: Look | None = None

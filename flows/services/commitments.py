@@ -109,7 +109,10 @@ def begin(operation: str, workflow: UUID, node: Activity, result: Any, using: st
     for one in node.commitments:
         reference, terms = _described(one, result)
         deadline = one.deadline.after if one.deadline else None
-        store.begin(operation, workflow, one.name, reference=reference, terms=terms, deadline=deadline, using=using)
+        word = one.deadline.word if one.deadline else ""
+        store.begin(
+            operation, workflow, one.name, reference=reference, terms=terms, deadline=deadline, on_expiry=word, using=using
+        )
 
 
 def _described(one: Commits, result: Any) -> tuple[str, str | None]:

@@ -14,9 +14,10 @@ from django.db.models.functions import Now
 
 from flows import registry
 from flows.core import fold, payload
+from flows.core.deadlines import KINDS
 from flows.core.effects import OperationKind, OperationStatus
 from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Status, WaitStatus
-from flows.models import Activity, Attempt, Commitment, Operation, Transition, Wait, Worker, Workflow
+from flows.models import Activity, Attempt, Commitment, Operation, Timer, Transition, Wait, Worker, Workflow
 from flows.models.worker import WorkerStatus
 from flows.services import identify
 from flows.services.identify import get
@@ -58,6 +59,7 @@ class Description:
     accountable: str
     waits: list[WaitView]
     commitments: list[dict[str, Any]]
+    deadlines: list[dict[str, Any]]
     legal_moves: list[str]
     next_nodes: list[tuple[str, str]]
     decision_needed: str
@@ -93,6 +95,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         accountable=row.user_label,
         waits=waits,
         commitments=_commitments(row.pk, alias),
+        deadlines=deadlines(row.pk, alias),
         legal_moves=sorted(status.value for status in MOVES[Status(row.status)]),
         next_nodes=sorted(node.targets()) if node is not None and row.status not in TERMINAL else [],
         decision_needed=_decision_needed(row, waits, alias),
@@ -226,6 +229,17 @@ def _asked_of_people(row: Workflow, using: str) -> str:
         listed = ", ".join(held.values_list("name", flat=True))
         return f"a person says what becomes of {listed}: fulfil, transfer or defer it (flows.commitments)"
     return ""
+
+
+def deadlines(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
+    """The deadlines of the workflow, its SLAs, waits, commitments and freshness, by time: `status` says what became of each.
+
+    pending: to come. fired: it has passed, and the next decision handles it (that of a wait: the log says how). handled. stale: it changed
+    nothing any more.
+    """
+    rows = Timer.objects.using(using).filter(workflow_id=workflow_id, kind__in=KINDS).order_by("due_at", "pk")
+    fields = ("name", "due_at", "status", "on_expiry", "fired_at")
+    return [{"kind": KINDS[row.kind].name, **{field: getattr(row, field) for field in fields}} for row in rows]
 
 
 def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:

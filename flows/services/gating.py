@@ -23,6 +23,7 @@ from flows.core.nodes.base import Node
 from flows.core.policies import Fresh, Gate
 from flows.core.state import Completed, Failed, Look, Seen, Trigger, VerificationFact, Woken
 from flows.core.verdicts import Verdict
+from flows.services import freshness
 from flows.services.owned import Owned, approval_facts
 from flows.services.providers import Run, provider
 from flows.store import gate as store
@@ -143,6 +144,8 @@ def _passed(owned: Owned, node: Node) -> bool:
                 looked, epoch=row.epoch, intent_version=row.intent_version, worker=owned.worker, using=owned.using
             ):
                 raise LostOwnership(f"workflow {row.id} is no longer this worker's; {owned.label} was not begun")
+            if owned.definition.freshness:
+                freshness.passed(owned, node, looked.names if looked.baseline else ())
             if used is not None and used.status == "approved":
                 plane = registry.wait_plane("approval")
                 if plane is None or not plane.use(owned.using, used.request_id, activity.seq):

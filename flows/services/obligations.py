@@ -209,7 +209,12 @@ def _release(workflow: UUID, using: str) -> None:
     """Have every live commitment that has a release released; those that may outlive the workflow are deferred."""
     commitments.void(workflow, using)
     commitments.defer(workflow, using)
-    releasing = commitments.begin_release(workflow, using)
+    release_held(workflow, using)
+
+
+def release_held(workflow: UUID, using: str, names: Sequence[str] | None = None) -> None:
+    """Have what a locked workflow holds and can release (all, or only that of these names) released now, by the cleanup workers."""
+    releasing = commitments.begin_release(workflow, using, names)
     for one in releasing:
         operations.plan(
             mitigation_id(one.operation_id, f"release/{one.name}"),

@@ -50,7 +50,7 @@ def _opening(owned: Owned, keeping: Keeping) -> _Opening | None:
         return None
     decided = ask(owned, Woken())
     move = decided.move
-    if not isinstance(move, moves.Open) or decided.refusal is not None or decided.deadline_handled:
+    if not isinstance(move, moves.Open) or decided.refusal is not None or decided.handled or decided.releases:
         return None
     node = owned.definition.nodes[move.node]
     assert isinstance(node, Activity)

@@ -123,7 +123,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         epoch=row.epoch,
         activity=activity,
         wait=_wait(loaded),
-        deadline_passed=bool(loaded and loaded.deadline_passed),
+        passed=loaded.passed if loaded else (),
         dice=random.random(),
     )
     facts = Facts(
@@ -132,6 +132,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         fingerprint=row.fingerprint,
         approvals=approval_facts(definition, row.id, using),
         overloaded=_overloaded(definition, using),
+        degraded=bool(loaded and loaded.degraded),
         policy=_policy(definition, row, using),
     )
     return Owned(row, definition, state, facts, worker, pid, using, bool(loaded and loaded.pause_requested))

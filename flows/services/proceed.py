@@ -26,10 +26,10 @@ from flows.core.nodes.activity import Activity
 from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.dispatch import after_commit, hints_for, look_soon
-from flows.services import arrows, control, effects, gating, notices, obligations
+from flows.services import arrows, control, deadlines, effects, gating, notices, obligations
 from flows.services.arrows import Ending
 from flows.services.clock import now
-from flows.services.follow import known_results, now_running, timeout_of, visit_of
+from flows.services.follow import known_results, now_running, still_passed, timeout_of, visit_of
 from flows.services.owned import Owned, evidence_of, reload
 from flows.store import advance as hot
 from flows.store import attempts, events, locks
@@ -94,11 +94,12 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
 
 
 def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
-    """The move, and with it what the attempt knows of its own effect, of what it has fulfilled and verified, and the verdict: one commit."""
+    """The move, and with it what the attempt knows of its own effect, what it has fulfilled and verified, verdict and deadlines: one commit."""
     fulfils = effects.fulfils(owned, ending)
     verified = gating.verified(owned, trigger)
     settled = ending.settled if ending is not None else ()
-    if decided.refusal is None and verified is None and not (settled or fulfils):
+    late = deadlines.acts(decided)
+    if decided.refusal is None and verified is None and not (settled or fulfils or late):
         return _commit(owned, trigger, decided, keeping, ending)
     row, owed = owned.row, owned.row.owed
     try:
@@ -113,6 +114,8 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
                 gating.verify(owned, trigger, passed=verified)
             if decided.refusal is not None:
                 gating.refused(owned, decided.refusal)
+            if late:
+                deadlines.act(owned, decided)
             progress = _commit(owned, trigger, decided, keeping, ending)
             if progress is None:
                 raise _Again
@@ -158,16 +161,16 @@ def _is_plain(ending: Ending | None, owned: Owned, trigger: Trigger, decided: De
         ending is not None
         and isinstance(trigger, Completed)
         and owned.state.activity is not None
-        and not decided.deadline_handled
+        and not decided.handled
         and not decided.dropped
         and decided.refusal is None
     )
 
 
 def _is_plain_end(owned: Owned, trigger: Trigger, decided: Decided, move: moves.Finish, ending: Ending | None) -> bool:
-    """A complete workflow that owes nothing: no deadline timer, no wait, no pause asked."""
+    """A complete workflow that owes nothing: no timer of a deadline, no wait, no pause asked."""
     definition = owned.definition
-    bound = definition is None or definition.deadline is not None or definition.commits
+    bound = definition is None or definition.deadlines or definition.commits
     plain = move.status is Status.COMPLETE and not bound and not owned.pause and not owned.row.owed
     return plain and _is_plain(ending, owned, trigger, decided)
 
@@ -307,6 +310,7 @@ def _woken_at_once(
         activity=None,
         results=known_results(owned, trigger, decided),
         visits=MappingProxyType({**owned.state.visits, move.node: arrow.visit}),
+        passed=still_passed(owned.state, decided),
         wait=WaitState(made.wait_id or 0, move.node, move.kind, arrow.visit, evidence, False, move.reason),
     )
     return proceed(owned, Woken(), keeping)

@@ -70,8 +70,10 @@ WITH begun AS (
     WHERE c.operation_id = %(operation)s AND c.workflow_id = %(workflow)s::uuid AND c.name = %(name)s AND c.status = 'planned'
     RETURNING c.id, c.workflow_id, c.deadline_at
 ), timer AS (
-    INSERT INTO outlast_timer (workflow_id, commitment_id, kind, due_at, epoch, intent_version, policy_version, status)
-    SELECT b.workflow_id, b.id, 'commitment_deadline', b.deadline_at, w.epoch, w.intent_version, w.policy_version, 'pending'
+    INSERT INTO outlast_timer (
+        workflow_id, commitment_id, kind, name, on_expiry, due_at, epoch, intent_version, policy_version, status)
+    SELECT b.workflow_id, b.id, 'commitment_deadline', %(name)s, %(on_expiry)s, b.deadline_at, w.epoch, w.intent_version, w.policy_version,
+        'pending'
     FROM begun b JOIN outlast_workflow w ON w.id = b.workflow_id WHERE b.deadline_at IS NOT NULL
 )
 SELECT id FROM begun
@@ -79,7 +81,15 @@ SELECT id FROM begun
 
 
 def begin(
-    operation: str, workflow: UUID, name: str, *, reference: str, terms: str | None, deadline: timedelta | None, using: str
+    operation: str,
+    workflow: UUID,
+    name: str,
+    *,
+    reference: str,
+    terms: str | None,
+    deadline: timedelta | None,
+    on_expiry: str,
+    using: str,
 ) -> bool:
     """It is owed from now on."""
     params = {
@@ -89,6 +99,7 @@ def begin(
         "reference": reference,
         "terms": terms,
         "deadline": deadline,
+        "on_expiry": on_expiry,
     }
     return bool(run("begin commitment", BEGIN, params, using))
 
@@ -107,13 +118,15 @@ class Releasing:
 BEGIN_RELEASE = """
 UPDATE outlast_commitment SET status = 'releasing'
 WHERE workflow_id = %(workflow)s::uuid AND status IN ('active', 'breached') AND releasable
+  AND (%(names)s::text[] IS NULL OR name = ANY (%(names)s::text[]))
 RETURNING id, activity_seq, node, name, operation_id
 """
 
 
-def begin_release(workflow: UUID, using: str) -> list[Releasing]:
-    """Begin to release what this workflow holds and can release."""
-    return [Releasing(*row) for row in run("begin release", BEGIN_RELEASE, {"workflow": workflow}, using)]
+def begin_release(workflow: UUID, using: str, names: Sequence[str] | None = None) -> list[Releasing]:
+    """Begin to release what this workflow holds and can release, all of it or only that of these names."""
+    params = {"workflow": workflow, "names": None if names is None else list(names)}
+    return [Releasing(*row) for row in run("begin release", BEGIN_RELEASE, params, using)]
 
 
 DEFER = """

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from flows.core.definition import Definition, Flow
-from flows.core.lint import approvals, declaration, effects, loops, options, routes
+from flows.core.lint import approvals, deadlines, declaration, effects, loops, options, routes
 from flows.core.lint.problem import CATALOGUE, PREFIX, Problem, problem
 from flows.core.lint.view import View
 
@@ -35,6 +35,10 @@ RULES: tuple[Rule, ...] = (
     effects.optional_leads_on,
     effects.are_declared_rightly,
     effects.commitments_are_sound,
+    deadlines.slas_are_deadlines,
+    deadlines.policies_fit,
+    deadlines.waits_end_after_their_deadline,
+    deadlines.budgets_agree,
     approvals.gates_ask_approvals,
     approvals.candidates_exist,
     loops.limits_count,

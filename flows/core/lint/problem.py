@@ -43,6 +43,10 @@ CATALOGUE: dict[str, str] = {
     "E035": "a node that fulfils a commitment which no node begins",
     "E036": "a commitment whose deadline leads to a node",
     "E037": "an optional Decision",
+    "E045": "a deadline with a policy that its kind does not have",
+    "E046": "a deadline whose policy finds nothing to act on",
+    "E047": "a wait that may go on for ever after its deadline",
+    "E048": "two freshness budgets of one name that differ",
     "E099": "a declaration that cannot be checked",
 }
 

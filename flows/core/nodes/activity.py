@@ -45,7 +45,7 @@ class Activity(Node):
         fulfils: the name of a commitment that its good result ends.
         verifies: the node whose current candidate it verifies: a good result is recorded as a passed verification of exactly that candidate,
         VerificationFailed as one that did not pass; anything else verifies nothing.
-        optional: the flow can do without it: under overload it is dropped, and the flow goes on with `then`.
+        optional: the flow can do without it: under overload, or after a deadline with DEGRADE, it is dropped, and the flow goes on with `then`.
     """
 
     kind: ClassVar[str] = "activity"
@@ -64,7 +64,7 @@ class Activity(Node):
     optional: bool = field(kw_only=True, default=False)
 
     def dropped(self, facts: Facts) -> Move | None:
-        return Goto(self.then) if self.optional and self.queue in facts.overloaded else None
+        return Goto(self.then) if self.optional and (facts.degraded or self.queue in facts.overloaded) else None
 
     @property
     def commitments(self) -> tuple[Commits, ...]:

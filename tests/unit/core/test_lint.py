@@ -21,6 +21,8 @@ pytestmark = pytest.mark.req("G5")
 
 #: Those of test_lint_effects.py.
 EFFECTS = {"E033", "E034", "E035", "E036", "E037"}
+#: Those of test_lint_deadlines.py.
+DEADLINES = {"E045", "E046", "E047", "E048"}
 
 DUE = Deadline(hours=1, then=ESCALATE)
 DONE = {"done": End(COMPLETE)}
@@ -350,7 +352,7 @@ def test_what_is_close_to_a_mistake_and_none_is_not_reported(code: str, make: Ca
 
 
 def test_every_id_has_a_case_of_each_kind_or_needs_more_than_one_flow_or_an_import() -> None:
-    assert {case[0] for case in WRONG} == {case[0] for case in RIGHT} == set(CATALOGUE) - {"E023", "E026"} - EFFECTS
+    assert {case[0] for case in WRONG} == {case[0] for case in RIGHT} == set(CATALOGUE) - {"E023", "E026"} - EFFECTS - DEADLINES
 
 
 def test_every_problem_names_its_flow_its_node_and_a_hint() -> None:
