@@ -30,9 +30,13 @@ from flows.core.nodes import (
     Wait,
 )
 from flows.core.policies import (
+    BREACH,
     CANCEL,
+    DEGRADE,
     ESCALATE,
     FAIL,
+    HUMAN,
+    RELEASE,
     Checkpoint,
     Competence,
     Deadline,
@@ -45,7 +49,7 @@ from flows.core.policies import (
     minutes,
     seconds,
 )
-from flows.core.releases import HUMAN, MIGRATE, RESUME_PINNED, restart_from
+from flows.core.releases import MIGRATE, RESUME_PINNED, restart_from
 from flows.core.state import State
 from flows.core.verdicts import Verdict
 from flows.core.versions import Migrated
@@ -159,8 +163,10 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "BREACH",
     "CANCEL",
     "COMPLETE",
+    "DEGRADE",
     "ESCALATE",
     "FAIL",
     "FAILED",
@@ -168,6 +174,7 @@ __all__ = [
     "INHERIT",
     "MIGRATE",
     "NEW",
+    "RELEASE",
     "RESERVE",
     "RESUME_PINNED",
     "Activity",

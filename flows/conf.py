@@ -50,6 +50,8 @@ DEFAULTS: dict[str, Any] = {
     "RELEASE_ALERT_SECONDS": 60.0,
     # Rows that one sweep takes at a time.
     "SWEEP_BATCH": 500,
+    # Who is told besides the accountable user when a deadline with ESCALATE passes: Django groups, or permissions ("app.codename").
+    "ESCALATE_TO": [],
     # Sender of notices; None: DEFAULT_FROM_EMAIL.
     "NOTICE_FROM": None,
     # Base address of the admin for links in notices.

@@ -183,10 +183,14 @@ class WaitAdmin(RunRecordAdmin):
 class TimerAdmin(RunRecordAdmin):
     """The moments that must be looked at."""
 
-    list_display = ("kind", "due_at", "chip", "of_workflow", "fired_at")
+    list_display = ("kind", "shown_name", "due_at", "on_expiry", "chip", "of_workflow", "fired_at")
     list_filter = (TimerStatusFilter,)
     fields = (*list_display, "wait_id", "epoch", "intent_version")
-    readonly_fields = ("chip", "of_workflow")
+    readonly_fields = ("shown_name", "chip", "of_workflow")
+
+    @admin.display(description=_("name"))
+    def shown_name(self, obj: Timer) -> SafeString | str:
+        return rendering.inline(obj.name) if obj.name else "–"
 
 
 @admin.register(Worker)

@@ -152,6 +152,11 @@ class WorkflowAdmin(ReadOnlyAdmin):
             "intent_url": self.url("outlast_flows_intent_change", obj.intent_id),
             "waits": self._waits(obj, using),
             "timers": Timer.objects.using(using).filter(workflow_id=obj.pk, status="pending").order_by("due_at")[:20],
+            "deadlines": [
+                {**one, "shown_name": rendering.inline(one["name"]), "chip": rendering.chip(one["status"])}
+                for one in told.deadlines[-MAX_ROWS:]
+                if one["kind"] != "wait"
+            ],
             "effects": [operation_page.line(one, self.url) for one in effects[:MAX_ROWS]],
             "effects_more": len(effects) > MAX_ROWS,
             **candidates.section(obj.pk, using),

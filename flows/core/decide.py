@@ -13,19 +13,18 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from flows.core import gate, payload
+from flows.core import deadlines, gate, payload
+from flows.core.deadlines import Late
 from flows.core.definition import Definition
-from flows.core.moves import CancelSelf, Finish, Goto, Move, Open, Park, Suspend
+from flows.core.moves import CancelSelf, Finish, Goto, Move, Open, Park, Rest, Run, Suspend
 from flows.core.nodes.base import Node
 from flows.core.nodes.waits import Approval, expire
-from flows.core.policies import ESCALATE
 from flows.core.protocol import Outcome, Status
 from flows.core.releases import RELEASE_CHANGED, moved
 from flows.core.state import Completed, Entered, Facts, Failed, ReleaseFact, State, Trigger
 from flows.core.verdicts import Verdict, suspension_of
 
 DEFINITION_FAULT = "DEFINITION_FAULT"
-DEADLINE_EXPIRED = "DEADLINE_EXPIRED"
 VISITS_EXHAUSTED = "VISITS_EXHAUSTED"
 
 #: A node that asks people again and again must end too, even where the author set no limit.
@@ -40,17 +39,20 @@ class Decided:
     Attributes:
         move: what comes next. wait_result: the result of the wait that this closes, if it closes one.
         refusal: the gate's verdict behind the move, if it refused. fault: what an author's pure function raised, for the log.
-        deadline_handled: the workflow deadline's policy was applied by this move. dropped: optional nodes that were passed over.
+        dropped: optional nodes that were passed over.
         release: the release that the workflow is pinned to before the move, in the same commit; "": it stays with its own.
+        handled: passed deadlines, by kind and name, that are done with by this move. releases: the commitments that are released with it,
+            by name; "" stands for all that can be.
     """
 
     move: Move
     wait_result: Any = None
     refusal: gate.Refusal | None = None
     fault: BaseException | None = None
-    deadline_handled: bool = False
     dropped: tuple[str, ...] = ()
     release: str = ""
+    handled: tuple[tuple[str, str], ...] = ()
+    releases: tuple[str, ...] = ()
 
 
 def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
@@ -96,7 +98,9 @@ def _go_on(definition: Definition, state: State, trigger: Trigger, facts: Facts)
         if refusal is not None:
             return _refused(definition, state, facts, node, refusal)
     if takes_up and not _in_doubt(state) and node.dropped(facts) is not None:
-        return _settle(definition, replace(state, activity=None), facts, Goto(node.name))
+        left = replace(state, activity=None)
+        settled = _settle(definition, left, facts, Goto(node.name))
+        return _unless_late(definition, left, facts, settled, deadlines.late(definition, state))
     return _answer(definition, state, trigger, facts, node)
 
 
@@ -113,29 +117,49 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
     entered = isinstance(trigger, Entered) and state.activity is None
     # Entering goes the way of every entry: through the visit limit and the node's gate.
     move = Goto(node.name) if entered else node.resume(state, trigger)
-    deadline = definition.deadline if state.deadline_passed else None
-    overdue = deadline is not None
-    if isinstance(move, Open) and deadline is not None and deadline.then is ESCALATE:
-        overdue = False  # between the steps of a pipeline: a person who resumed it would have its first steps done again
-    if wait_result is None and not overdue and not isinstance(move, Goto):
-        return Decided(move)
+    late = deadlines.late(definition, state) if state.passed else ()
+    if isinstance(move, Open):  # between the steps of a pipeline: a person who resumed it would have its first steps done again
+        late = tuple(one for one in late if not one.asks)
+    if wait_result is None and not isinstance(move, Goto):
+        if not late:
+            return Decided(move)
+        return _unless_late(definition, replace(state, activity=None, wait=None), facts, Decided(_stays(state, move, late)), late)
     pardoned = node.name if isinstance(trigger, Entered) and trigger.suspended_by == VISITS_EXHAUSTED else ""
     left = replace(state, results=results, activity=None, wait=None)
-    settled, handled = _settle(definition, left, facts, move, pardoned), False
-    if overdue and not isinstance(settled.move, Finish):
-        settled, handled = _settle(definition, left, facts, _expired(definition, state.node, settled.move)), True
-    if wait_result is None and not handled:
-        return settled
-    return replace(settled, wait_result=wait_result, deadline_handled=handled)
+    settled = _settle(definition, left, facts, move, pardoned)
+    settled = _unless_late(definition, left, facts, settled, late)
+    return settled if wait_result is None else replace(settled, wait_result=wait_result)
 
 
-def _expired(definition: Definition, node: str, ahead: Move) -> Move:
-    """The policy of the flow's deadline. A person is asked at the node that would come next: what is done is not done again."""
-    assert definition.deadline is not None
-    expired = expire(definition.deadline, node, DEADLINE_EXPIRED)
-    if isinstance(expired, Suspend) and isinstance(ahead, Open | Park):
-        return replace(expired, node=ahead.node)
-    return expired
+def _stays(state: State, move: Move, late: tuple[Late, ...]) -> Move:
+    """A workflow that a person is to look at stays so, whatever woke it besides them."""
+    if state.wait is not None and state.wait.kind == "human" and isinstance(move, Rest | Run):
+        return Suspend(state.node, Outcome.HUMAN_REQUIRED, late[0].code, state.wait.reason)
+    return move
+
+
+def _unless_late(definition: Definition, left: State, facts: Facts, ahead: Decided, late: tuple[Late, ...]) -> Decided:
+    """What comes next, or in its place what the most severe of the passed deadlines says; a run that ends now ends as it would have.
+
+    A person is asked at the node that would come next: what is done is not done again. What the gate stopped takes no other way.
+    """
+    if not late or isinstance(ahead.move, Finish):
+        return ahead
+    node = ahead.move.node if isinstance(ahead.move, Open | Park) else left.node
+    moot = [one for one in late if not deadlines.is_wanted(definition, one, node)]
+    wanted = [one for one in late if one not in moot]
+    going = [one for one in wanted if not one.deadline.moves]
+    stopped = ahead.refusal is not None and isinstance(ahead.move, Suspend)
+    first = next((one for one in wanted if one.deadline.moves and (one.ends or one.asks or not stopped)), None)
+    made = ahead
+    if first is not None:
+        move = expire(first.deadline, left.node, first.code)
+        if isinstance(move, Suspend):
+            move = replace(move, node=node)
+        made = _settle(definition, left, facts, move)
+        made = replace(made, refusal=made.refusal or ahead.refusal, release=made.release or ahead.release)
+    handled = tuple(one.key for one in (*moot, *going, *([first] if first is not None else [])))
+    return replace(made, handled=handled, releases=(*made.releases, *deadlines.releases(going)))
 
 
 def _settle(definition: Definition, state: State, facts: Facts, move: Move, pardoned: str = "") -> Decided:
@@ -146,11 +170,13 @@ def _settle(definition: Definition, state: State, facts: Facts, move: Move, pard
     via: list[str] = []
     passed: list[str] = []
     refusal, release = None, ""
+    releases = ("",) if isinstance(move, Goto) and move.release else ()
     if facts.look is not None:
         facts = replace(facts, look=None)  # that was for what was carried out; the next attempt looks for itself
     for _ in range(MAX_HOPS):
         if not isinstance(move, Goto):
-            return Decided(_with_via(move, tuple(via[:-1])), refusal=refusal, dropped=tuple(passed), release=release)
+            move = _with_via(move, tuple(via[:-1]))
+            return Decided(move, refusal=refusal, dropped=tuple(passed), release=release, releases=releases)
         node = definition.nodes[move.node]
         via.append(node.name)
         if (instead := node.dropped(facts)) is not None:
@@ -185,8 +211,12 @@ def _visits_spent(node: Node, state: State) -> Move | None:
 def _refused(definition: Definition, state: State, facts: Facts, node: Node | None, refusal: gate.Refusal) -> Decided:
     move = _verdict_move(definition, state, node, refusal)
     facts, release = _routed(facts, refusal, move, "")
-    settled = _settle(definition, replace(state, activity=None, wait=None), facts, move)
-    return replace(settled, refusal=refusal, release=settled.release or release)
+    left = replace(state, activity=None, wait=None)
+    settled = _settle(definition, left, facts, move)
+    settled = replace(settled, refusal=refusal, release=settled.release or release)
+    if not state.passed or _in_doubt(state):
+        return settled
+    return _unless_late(definition, left, facts, settled, deadlines.late(definition, state))
 
 
 def _routed(facts: Facts, refusal: gate.Refusal, move: Move, release: str) -> tuple[Facts, str]:

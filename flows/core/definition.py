@@ -14,7 +14,7 @@ from flows.core.budget import MEASURED, ZERO, Budget
 from flows.core.nodes import Activity, Decision, Node
 from flows.core.nodes.waits import Approval
 from flows.core.policies import Checkpoint, Deadline, Fresh
-from flows.core.protocol import BudgetKind
+from flows.core.protocol import BudgetKind, TimerKind
 from flows.core.releases import RESUME_PINNED, OnRelease, as_policy
 from flows.core.verdicts import Verdict
 
@@ -29,7 +29,7 @@ RESERVED = frozenset({"Meta", "start", "start_many", "definition", "astart", "as
 
 META_OPTIONS = frozenset(
     {
-        *("name", "version", "verbose_name", "abstract", "deadline", "checkpoint", "policy", "budget"),
+        *("name", "version", "verbose_name", "abstract", "deadline", "sla", "checkpoint", "policy", "budget"),
         *("migrate_from", "migrate", "on_release"),
     }
 )
@@ -48,6 +48,7 @@ class Definition:
     version: int
     nodes: Mapping[str, Node]
     deadline: Deadline | None = None
+    sla: Mapping[str, Deadline] = field(default_factory=dict)
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     policy: str = ""
     budget: Budget | None = None
@@ -85,6 +86,33 @@ class Definition:
     def probes(self) -> Mapping[str, Fresh]:
         """Everything outside that some gate of this flow wants fresh, by name."""
         return {name: probe for node in self.nodes.values() if node.gate for name, probe in node.gate.probes.items()}
+
+    @cached_property
+    def deadlines(self) -> Mapping[tuple[str, str], Deadline]:
+        """The deadlines that are not those of one wait or one commitment, by (kind of timer, name)."""
+        found = {(TimerKind.WORKFLOW_DEADLINE.value, ""): self.deadline} if self.deadline is not None else {}
+        found |= {(TimerKind.SLA.value, name): one for name, one in self.sla.items()}
+        gates = [node.gate for node in self.nodes.values() if node.gate]
+        for name, fresh in [item for gate in gates for item in gate.probes.items()]:
+            if fresh.deadline is not None:
+                found.setdefault((TimerKind.FRESHNESS.value, name), fresh.deadline)
+        return found
+
+    @cached_property
+    def freshness(self) -> Mapping[str, Deadline]:
+        """The freshness budgets that have a policy, by the name of what must be fresh."""
+        return {name: one for (kind, name), one in self.deadlines.items() if kind == TimerKind.FRESHNESS}
+
+    @cached_property
+    def wanting(self) -> Mapping[str, frozenset[str]]:
+        """Name of a freshness budget → the nodes from which one is reached whose gate wants it, that node included."""
+        found = {}
+        for name in self.freshness:
+            known = {node.name for node in self.nodes.values() if node.gate and name in node.gate.probes}
+            while more := {source for one in known for source in self.entered_by(one)} - known:
+                known |= more
+            found[name] = frozenset(known)
+        return found
 
     @cached_property
     def baselines(self) -> frozenset[str]:
@@ -164,10 +192,10 @@ def _decides(node: Node) -> bool:
 class Flow:
     """Base class of definitions: a finite graph whose nodes are the attributes of the class, in order; the first is the start.
 
-    `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, checkpoint, verbose_name, abstract,
-    policy (the name of the policy that runs are bound to), budget (what one run may use in all), migrate_from and migrate (how runs of older
-    versions come here), on_release (what a run does when it wakes under another release). Two live versions of a flow are two classes with
-    one name. A flow is found in `flows.py` of an installed app.
+    `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, sla (a Deadline towards somebody
+    outside, or several by name), checkpoint, verbose_name, abstract, policy (the name of the policy that runs are bound to), budget (what one
+    run may use in all), migrate_from and migrate (how runs of older versions come here), on_release (what a run does when it wakes under
+    another release). Two live versions of a flow are two classes with one name. A flow is found in `flows.py` of an installed app.
     """
 
     definition: ClassVar[Definition]
@@ -186,6 +214,7 @@ class Flow:
             version=settings.get("version", 1),
             nodes=nodes,
             deadline=settings.get("deadline"),
+            sla=_slas(settings.get("sla")),
             checkpoint=settings.get("checkpoint", Checkpoint()),
             policy=settings.get("policy", ""),
             budget=settings.get("budget"),
@@ -198,6 +227,13 @@ class Flow:
             on_release=as_policy(settings.get("on_release", RESUME_PINNED)),
         )
         DECLARED.append(cls)
+
+
+def _slas(given: Any) -> Any:
+    """By name; one alone has none. What is neither is left to the checks."""
+    if given is None:
+        return {}
+    return {"": given} if isinstance(given, Deadline) else given
 
 
 def _options(meta: type | None) -> dict[str, Any]:

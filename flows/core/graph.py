@@ -56,8 +56,8 @@ def mermaid(definition: Definition) -> str:
     deadline = definition.deadline
     if deadline is not None:
         lines.append(f'    deadline>"{_mermaid(_deadline(deadline))}"]')
-        if deadline.expiry is None and deadline.then in ids:
-            lines.append(f"    deadline -.-> {ids[deadline.then]}")
+        if deadline.target in ids:
+            lines.append(f"    deadline -.-> {ids[deadline.target]}")
     return "\n".join(lines) + "\n"
 
 
@@ -101,7 +101,7 @@ def _title(definition: Definition) -> str:
 
 
 def _deadline(deadline: Deadline) -> str:
-    return f"{_span(deadline.after)} after the start: {deadline.then}"
+    return f"{_span(deadline.after)} after the start: {deadline.word.removeprefix('node:')}"
 
 
 def _span(span: timedelta) -> str:

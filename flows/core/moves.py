@@ -80,13 +80,17 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
-    """Stop until a person acts: an explicit outcome, with its code, never a silent stall."""
+    """Stop until a person acts: an explicit outcome, with its code, never a silent stall.
+
+    `tell`: who is told besides the accountable user (groups and permissions; empty: those of the setting); None: nobody.
+    """
 
     node: str
     outcome: Outcome
     code: str
     reason: str = ""
     via: tuple[str, ...] = ()
+    tell: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +102,10 @@ class CancelSelf:
 
 @dataclass(frozen=True, slots=True)
 class Goto:
-    """Only inside the core: enter another node now; resolved before a move leaves the engine."""
+    """Only inside the core: enter another node now; resolved before a move leaves the engine. `release`: what is held is released first."""
 
     node: str
+    release: bool = False
 
 
 Move = Open | Run | Park | Rest | RetryLater | Reconcile | Finish | Suspend | CancelSelf | Goto

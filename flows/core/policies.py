@@ -6,7 +6,7 @@ Durations are `datetime.timedelta`; `seconds(3)`, `minutes(10)`, `hours(2)` and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -39,13 +39,24 @@ class Expiry(StrEnum):
     """What a passed deadline does when it names no node. Expiry never approves anything."""
 
     ESCALATE = "escalate"
+    HUMAN = "human"
     CANCEL = "cancel"
     FAIL = "fail"
+    RELEASE = "release"
+    DEGRADE = "degrade"
+    BREACH = "breach"
 
 
 ESCALATE = Expiry.ESCALATE
+HUMAN = Expiry.HUMAN
 CANCEL = Expiry.CANCEL
 FAIL = Expiry.FAIL
+RELEASE = Expiry.RELEASE
+DEGRADE = Expiry.DEGRADE
+BREACH = Expiry.BREACH
+
+#: These may lead to a node (`to=`); without one, and BREACH always, the flow goes on as it was.
+LEADS_ON = frozenset({RELEASE, DEGRADE})
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -54,18 +65,45 @@ class Deadline:
 
     Args:
         days, hours, minutes, seconds: the span from the moment the wait (or the workflow) begins.
-        then: the name of a node, or ESCALATE (a person decides, the accountable user is told), CANCEL or FAIL.
+        then: the name of a node (another way is tried), or
+            ESCALATE: a person decides; the accountable user is told, and those of `escalate_to`. HUMAN: the accountable user alone.
+            CANCEL, FAIL: the workflow ends so.
+            RELEASE: what the flow holds and can release is released now. DEGRADE: optional nodes are dropped from now on.
+            BREACH: it is recorded, as an event. After these three the flow goes on as it was, or with RELEASE and DEGRADE at `to`.
+        to: the node after RELEASE or DEGRADE.
+        escalate_to: whom ESCALATE tells besides: names of Django groups, or permissions ("app.codename"); default: `ESCALATE_TO`.
     """
 
     after: timedelta
     then: str
+    to: str
+    escalate_to: tuple[str, ...]
 
-    def __init__(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, then: str | Expiry) -> None:
+    def __init__(
+        self,
+        *,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        then: str | Expiry,
+        to: str = "",
+        escalate_to: str | Iterable[str] = (),
+    ) -> None:
         after = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         if after <= timedelta(0):
             raise DefinitionError("A Deadline needs a span: Deadline(hours=2, then=ESCALATE).")
         object.__setattr__(self, "after", after)
+        people = (escalate_to,) if isinstance(escalate_to, str) else tuple(escalate_to)
+        if to and then not in LEADS_ON:
+            raise DefinitionError(
+                f'Deadline(then={then!s}, to={to!r}): only RELEASE and DEGRADE lead on to a node; or write then="{to}".'
+            )
+        if people and then is not Expiry.ESCALATE:
+            raise DefinitionError(f"Deadline(then={then!s}, escalate_to=…): only ESCALATE tells other people.")
         object.__setattr__(self, "then", then if isinstance(then, Expiry) else str(then))
+        object.__setattr__(self, "to", to)
+        object.__setattr__(self, "escalate_to", people)
 
     @property
     def expiry(self) -> Expiry | None:
@@ -74,8 +112,20 @@ class Deadline:
 
     @property
     def word(self) -> str:
-        """What is recorded of the policy: "escalate", "cancel", "fail" or "node:NAME"."""
-        return self.then.value if isinstance(self.then, Expiry) else f"node:{self.then}"
+        """What is recorded of the policy: "escalate", "breach", …, "node:NAME", "release:NAME" or "degrade:NAME"."""
+        if not isinstance(self.then, Expiry):
+            return f"node:{self.then}"
+        return f"{self.then.value}:{self.to}" if self.to else self.then.value
+
+    @property
+    def target(self) -> str:
+        """The node that it leads to; "" if it names none."""
+        return self.to if isinstance(self.then, Expiry) else self.then
+
+    @property
+    def moves(self) -> bool:
+        """Whether it takes the workflow from where it is; else it goes on as it was."""
+        return bool(self.to) or self.then not in (Expiry.BREACH, Expiry.RELEASE, Expiry.DEGRADE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +181,36 @@ class Fresh:
         probe: called with the attempt; returns the present version of the thing, as text or as JSON.
         within: how old what was decided or checked on may be at most; None: any age, as long as the version is the same.
         reuse: a look that is younger than this is not repeated.
+        then, to, escalate_to: as in `Deadline`: what happens when `within` is over while the node is still ahead; without `then`, nothing
+            happens before the node's gate is asked.
     """
 
     probe: Callable[[Any], Any] | str
     within: timedelta | None = None
     reuse: timedelta = timedelta(0)
+    then: str | Expiry = ""
+    to: str = ""
+    escalate_to: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.within is not None and self.within <= timedelta(0):
             raise DefinitionError("Fresh(within=…) needs a span: Fresh(probe, within=hours(4)).")
         if self.reuse < timedelta(0):
             raise DefinitionError("Fresh(reuse=…) must not be negative.")
+        if self.then and self.within is None:
+            raise DefinitionError(
+                'Fresh(then=…) says what happens when a span is over: Fresh(probe, within=hours(4), then="propose").'
+            )
+        if not self.then and (self.to or self.escalate_to):
+            raise DefinitionError("Fresh(to=…) and Fresh(escalate_to=…) belong to a then=.")
+        _ = self.deadline  # a policy that cannot be is said here
+
+    @property
+    def deadline(self) -> Deadline | None:
+        """The budget as a deadline of its own, counted from each new baseline; None without `then`."""
+        if not self.then or self.within is None:
+            return None
+        return Deadline(seconds=self.within.total_seconds(), then=self.then, to=self.to, escalate_to=self.escalate_to)
 
 
 @dataclass(frozen=True, slots=True)

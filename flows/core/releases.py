@@ -62,7 +62,6 @@ class OnRelease:
 
 RESUME_PINNED = OnRelease(ReleasePolicy.RESUME_PINNED)
 MIGRATE = OnRelease(ReleasePolicy.MIGRATE)
-HUMAN = OnRelease(ReleasePolicy.HUMAN)
 
 
 def restart_from(node: Any) -> OnRelease:
@@ -77,8 +76,9 @@ def restart_from(node: Any) -> OnRelease:
 
 
 def as_policy(value: Any) -> Any:
-    """What `Meta.on_release` says; the CANCEL of deadlines is the same word here. Anything else stays what it is, for the checks."""
-    return OnRelease(ReleasePolicy.CANCEL) if value is Expiry.CANCEL else value
+    """What `Meta.on_release` says; the HUMAN and CANCEL of deadlines are the same words here. Anything else stays what it is, for the checks."""
+    words = {Expiry.CANCEL: ReleasePolicy.CANCEL, Expiry.HUMAN: ReleasePolicy.HUMAN}
+    return OnRelease(words[value]) if isinstance(value, Expiry) and value in words else value
 
 
 def judge(

@@ -60,6 +60,7 @@ class State:
         input: what it was started with. results: the newest visit's result of each node.
         visits: how often each node was entered. event: only inside `read=`, the event as `{"id", "payload"}`.
         now: the durable clock at the time of the decision.
+        passed: deadlines that are over and were not handled yet, as (kind of timer, name).
     """
 
     workflow_id: str
@@ -76,7 +77,7 @@ class State:
     activity: ActivityState | None = None
     wait: WaitState | None = None
     event: Mapping[str, Any] | None = None
-    deadline_passed: bool = False
+    passed: tuple[tuple[str, str], ...] = ()
     dice: float = 0.0
 
 
@@ -203,6 +204,7 @@ class Facts:
 
     `overloaded`: queues in which work waits longer than it should, so that there is no room for what is optional.
     `reviews`: "", or why nobody may be asked for an approval any more (a used up budget).
+    `degraded`: a deadline with DEGRADE has passed; what is optional is dropped from then on.
     `look`: None until an attempt has looked; what only a look can tell is not asked before.
     """
 
@@ -211,6 +213,7 @@ class Facts:
     fingerprint: str
     approvals: Mapping[str, ApprovalFact | None] = field(default_factory=dict)
     overloaded: frozenset[str] = frozenset()
+    degraded: bool = False
     policy: PolicyFact | None = None
     release: ReleaseFact | None = None
     reviews: str = ""

@@ -79,6 +79,7 @@ def description(found: Description) -> str:
             ", ".join(f"{one['name']} {one['reference']} ({one['status']})".replace("  ", " ") for one in found.commitments)
             or "none",
         ),
+        *(("deadline", deadline(one)) for one in found.deadlines if one["kind"] != "wait"),
         ("may become", ", ".join(found.legal_moves) or "nothing else: this is the end"),
         ("next nodes", ", ".join(f"{target} ({label})" if label else target for label, target in found.next_nodes) or "none"),
         ("decision", found.decision_needed),
@@ -118,6 +119,18 @@ def wait(one: WaitView) -> str:
     until = f"until {moment(one.deadline)}" if one.deadline else "without a deadline"
     then = f", then {one.on_expiry}" if one.on_expiry else ""
     return f"{what}, at {one.node}; from {WAIT_KINDS[one.kind].ends}; since {moment(one.since)}, {until}{then}"
+
+
+def deadline(one: Mapping[str, Any]) -> str:
+    """Whose deadline it is, when it passes or passed, and what its policy says or has brought."""
+    states = {
+        "pending": "to come",
+        "fired": "passed, to be handled",
+        "handled": "passed, handled",
+        "stale": "passed, too late to matter",
+    }
+    name = f" {one['name']}" if one["name"] else ""
+    return f"{one['kind']}{name} at {moment(one['due_at'])}, then {one['on_expiry'] or 'as declared'} ({states[one['status']]})"
 
 
 def timeline(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -235,6 +235,21 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunSQL(KNOWN + MOVED, KNOWN_BEFORE + MOVED_BEFORE),
+        migrations.AddField("timer", "name", models.TextField(db_default="", default="", verbose_name="name")),
+        migrations.AddField("timer", "on_expiry", models.TextField(db_default="", default="", verbose_name="then")),
+        migrations.AddField("timer", "untold", models.BooleanField(db_default=False, default=False)),
+        migrations.AddIndex(
+            "timer", models.Index(condition=models.Q(("untold", True)), fields=["id"], name="outlast_timer_untold")
+        ),
+        migrations.RemoveIndex("commitment", "outlast_commitment_untold"),
+        migrations.AddIndex(
+            "commitment",
+            models.Index(
+                condition=models.Q(("breached_at__isnull", False), ("told_at__isnull", True)),
+                fields=["breached_at"],
+                name="outlast_commitment_untold",
+            ),
+        ),
         migrations.CreateModel(
             name="CurrentRelease",
             fields=[

@@ -63,7 +63,9 @@ class Commitment(models.Model):
         indexes = [
             models.Index(fields=["kind", "opened_at"], name="outlast_commitment_live", condition=Q(status__in=LIVE)),
             models.Index(
-                fields=["breached_at"], name="outlast_commitment_untold", condition=Q(status="breached", told_at__isnull=True)
+                fields=["breached_at"],
+                name="outlast_commitment_untold",
+                condition=Q(breached_at__isnull=False, told_at__isnull=True),
             ),
             models.Index(fields=["workflow"], name="outlast_commitment_of"),
         ]

@@ -67,7 +67,11 @@ class TimerStatus(models.TextChoices):
 
 
 class Timer(models.Model):
-    """One moment. Firing wakes; it authorises nothing. A timer of an older epoch fires as stale and is counted."""
+    """One moment. Firing wakes; it authorises nothing. A timer of an older epoch fires as stale and is counted.
+
+    Of a deadline: `name` (of the SLA, of what must be fresh, of the commitment) and `on_expiry`, its policy. `untold`: it has passed, and the
+    event that says so is still to come. fired: it has passed; handled: what its policy says has been done.
+    """
 
     workflow = models.ForeignKey(
         "outlast_flows.Workflow",
@@ -79,12 +83,15 @@ class Timer(models.Model):
     wait_id = models.BigIntegerField(null=True)
     commitment_id = models.BigIntegerField(null=True)
     kind = models.TextField(_("kind"))
+    name = models.TextField(_("name"), default="", db_default="")
+    on_expiry = models.TextField(_("then"), default="", db_default="")
     due_at = models.DateTimeField(_("due"))
     epoch = models.IntegerField()
     intent_version = models.IntegerField()
     policy_version = models.TextField()
     status = models.TextField(_("status"), default=TimerStatus.PENDING)
     fired_at = models.DateTimeField(null=True)
+    untold = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         db_table = "outlast_timer"
@@ -97,6 +104,7 @@ class Timer(models.Model):
         indexes = [
             models.Index(fields=["due_at"], name="outlast_timer_due", condition=Q(status=TimerStatus.PENDING.value)),
             models.Index(fields=["workflow"], name="outlast_timer_of_workflow"),
+            models.Index(fields=["id"], name="outlast_timer_untold", condition=Q(untold=True)),
         ]
 
     def __str__(self) -> str:

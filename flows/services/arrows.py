@@ -278,8 +278,7 @@ def _note(arrow: Move, decided: Decided, via: tuple[str, ...]) -> Move:
         note["reason"] = decided.refusal.reason
     if decided.fault is not None:
         note["fault"] = type(decided.fault).__name__
-    if decided.deadline_handled:
-        note["deadline"] = "passed"
-        arrow.deadline_handled = True
+    if decided.handled:
+        note["deadline"] = [f"{kind} {name}".rstrip() for kind, name in decided.handled]
     arrow.note = dumps(note) if note else arrow.note
     return arrow

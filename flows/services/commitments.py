@@ -118,6 +118,7 @@ def begin(operation: str, workflow: UUID, node: Activity, result: Any, using: st
             reference=str(said.get("reference", "")),
             terms=said.get("terms"),
             deadline=one.deadline.after if one.deadline else None,
+            on_expiry=one.deadline.word if one.deadline else "",
             reason=why,
             using=using,
         )

@@ -14,12 +14,25 @@ from django.db.models.functions import Now
 
 from flows import registry
 from flows.core import fold, payload
+from flows.core.deadlines import KINDS
 from flows.core.effects import OperationKind, OperationStatus
 from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Outcome, Status, WaitStatus
 from flows.core.releases import ANY
 from flows.core.verdicts import WAY_ON, Verdict
-from flows.models import Activity, Attempt, Commitment, Operation, Transition, Wait, Worker, Workflow
-from flows.models import Verdict as VerdictRow
+from flows.models import (
+    Activity,
+    Attempt,
+    Commitment,
+    Operation,
+    Timer,
+    Transition,
+    Wait,
+    Worker,
+    Workflow,
+)
+from flows.models import (
+    Verdict as VerdictRow,
+)
 from flows.models.worker import WorkerStatus
 from flows.services import identify, releases, undoing
 from flows.services.identify import get
@@ -78,6 +91,7 @@ class Description:
     accountable: str
     waits: list[WaitView]
     commitments: list[dict[str, Any]]
+    deadlines: list[dict[str, Any]]
     legal_moves: list[str]
     next_nodes: list[tuple[str, str]]
     decision_needed: str
@@ -115,6 +129,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         accountable=row.user_label,
         waits=waits,
         commitments=_commitments(row.pk, alias),
+        deadlines=deadlines(row.pk, alias),
         legal_moves=sorted(
             status.value for status in MOVES[Status(row.status)] if status != row.status or status is Status.RUNNING
         ),
@@ -292,6 +307,17 @@ def _is_asked_about(row: Workflow, using: str) -> bool:
     """Whether a probe is going to ask about an effect of a workflow that stands still because of it."""
     doubts = Operation.objects.using(using).filter(workflow_id=row.pk, status=OperationStatus.UNCERTAIN, due_at__isnull=False)
     return row.status in (Status.WAITING, Status.PAUSED) and doubts.exists()
+
+
+def deadlines(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
+    """The deadlines of the workflow, its SLAs, waits, commitments and freshness, by time: `status` says what became of each.
+
+    pending: to come. fired: it has passed, and the next decision handles it (that of a wait: the log says how). handled. stale: it changed
+    nothing any more.
+    """
+    rows = Timer.objects.using(using).filter(workflow_id=workflow_id, kind__in=KINDS).order_by("due_at", "pk")
+    fields = ("name", "due_at", "status", "on_expiry", "fired_at")
+    return [{"kind": KINDS[row.kind].name, **{field: getattr(row, field) for field in fields}} for row in rows]
 
 
 def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:

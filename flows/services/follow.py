@@ -31,10 +31,15 @@ def now_running(
         node=move.node,
         wait=None,
         results=known_results(owned, trigger, decided),
-        deadline_passed=state.deadline_passed and not decided.deadline_handled,
+        passed=still_passed(state, decided),
         visits=MappingProxyType({**state.visits, move.node: visit}),
         activity=ActivityState(seq=seq, node=move.node, step=move.step, visit=visit, number=1, fence=1),
     )
+
+
+def still_passed(state: State, decided: Decided) -> tuple[tuple[str, str], ...]:
+    """The passed deadlines that this decision has not handled."""
+    return tuple(one for one in state.passed if one not in decided.handled) if decided.handled else state.passed
 
 
 def known_results(owned: Owned, trigger: Trigger, decided: Decided) -> Mapping[str, Any]:

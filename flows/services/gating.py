@@ -25,7 +25,7 @@ from flows.core.nodes.base import Node
 from flows.core.policies import Fresh, Gate
 from flows.core.state import Completed, Failed, Look, Seen, Trigger, VerificationFact, Woken
 from flows.core.verdicts import Verdict
-from flows.services import ledger
+from flows.services import freshness, ledger
 from flows.services.authored import call, transaction_of
 from flows.services.owned import Owned, approval_facts, policy_fact
 from flows.services.providers import Run, provider
@@ -154,6 +154,8 @@ def _passed(owned: Owned, node: Node) -> bool:
                 looked, epoch=row.epoch, intent_version=row.intent_version, worker=owned.worker, using=owned.using
             ):
                 raise LostOwnership(f"workflow {row.id} is no longer this worker's; {owned.label} was not begun")
+            if owned.definition.freshness:
+                freshness.passed(owned, node, looked.names if looked.baseline else ())
             if used is not None and used.status == "approved":
                 plane = registry.wait_plane("approval")
                 if plane is None or not plane.use(owned.using, used.request_id, activity.seq):

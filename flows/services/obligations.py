@@ -161,13 +161,13 @@ def _towards(workflow: UUID, target: Status, using: str) -> None:
     known = operations.of_workflow(workflow, using)
     left = undoing.left(known) if target in undoing.COMPENSATES else []
     if left:
-        _release(workflow, max(row.activity_seq for row in left), using)
+        release_held(workflow, using, after=max(row.activity_seq for row in left))
         if not undoing.under_way(known):
             _plan_compensation(left[-1], using)
         return
     commitments.void(workflow, using)
     commitments.defer(workflow, using)
-    _release(workflow, None, using)
+    release_held(workflow, using)
     if store.standing(workflow, using).owed == 0:
         _close(workflow, target, known, using)
     elif commitments.is_stuck(workflow, using):
@@ -189,9 +189,11 @@ def _plan_compensation(row: Row, using: str) -> None:
     service_after_commit(using)
 
 
-def _release(workflow: UUID, after: int | None, using: str) -> None:
-    """Have every live commitment that has a release released; with `after`, those that were begun after that activity."""
-    releasing = commitments.begin_release(workflow, after, using)
+def release_held(workflow: UUID, using: str, names: Sequence[str] | None = None, *, after: int | None = None) -> None:
+    """Have what a locked workflow holds and can release released now, by the cleanup workers: all, only that of these names, or only what
+    was begun after that activity.
+    """
+    releasing = commitments.begin_release(workflow, after, using, names)
     for one in releasing:
         operations.plan(
             mitigation_id(one.operation_id, f"release/{one.name}"),

@@ -50,7 +50,8 @@ def _opening(owned: Owned, keeping: Keeping) -> _Opening | None:
         return None
     decided = ask(owned, Woken())
     move = decided.move
-    if not isinstance(move, moves.Open) or decided.refusal is not None or decided.deadline_handled or decided.release:
+    plain = decided.refusal is None and not (decided.handled or decided.releases or decided.release)
+    if not isinstance(move, moves.Open) or not plain:
         return None
     node = owned.definition.nodes[move.node]
     assert isinstance(node, Activity)

@@ -107,6 +107,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         fingerprint=row.fingerprint,
         approvals=approval_facts(definition, row.id, using),
         overloaded=_overloaded(definition, using),
+        degraded=bool(loaded and loaded.degraded),
         policy=policy_fact(row, using),
         release=_release(definition, row, using) if row.release else None,
         reviews=ledger.reviews(definition, row.id, row.intent_id, using),
@@ -157,7 +158,7 @@ def state_of(row: Claimed, loaded: Loaded | None, using: str) -> State:
         epoch=row.epoch,
         activity=activity,
         wait=_wait(loaded),
-        deadline_passed=bool(loaded and loaded.deadline_passed),
+        passed=loaded.passed if loaded else (),
         dice=random.random(),
     )
 

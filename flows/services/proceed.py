@@ -31,7 +31,7 @@ from flows.dispatch import after_commit, hints_for, look_soon
 from flows.services import arrows, control, effects, ledger, notices, obligations, recording, releasing
 from flows.services.arrows import Ending
 from flows.services.clock import now
-from flows.services.follow import known_results, now_running, timeout_of, visit_of
+from flows.services.follow import known_results, now_running, still_passed, timeout_of, visit_of
 from flows.services.owned import Owned, evidence_of, reload
 from flows.store import advance as hot
 from flows.store import attempts, events, locks
@@ -150,16 +150,16 @@ def _is_plain(ending: Ending | None, owned: Owned, trigger: Trigger, decided: De
         ending is not None
         and isinstance(trigger, Completed)
         and owned.state.activity is not None
-        and not decided.deadline_handled
+        and not decided.handled
         and not decided.dropped
         and decided.refusal is None
     )
 
 
 def _is_plain_end(owned: Owned, trigger: Trigger, decided: Decided, move: moves.Finish, ending: Ending | None) -> bool:
-    """A complete workflow that owes nothing: no deadline timer, no wait, no pause asked."""
+    """A complete workflow that owes nothing: no timer of a deadline, no wait, no pause asked."""
     definition = owned.definition
-    bound = definition is None or definition.deadline is not None or definition.commits
+    bound = definition is None or definition.deadlines or definition.commits
     plain = move.status is Status.COMPLETE and not bound and not owned.pause and not owned.row.owed
     return plain and _is_plain(ending, owned, trigger, decided)
 
@@ -304,6 +304,7 @@ def _woken_at_once(
         activity=None,
         results=known_results(owned, trigger, decided),
         visits=MappingProxyType({**owned.state.visits, move.node: arrow.visit}),
+        passed=still_passed(owned.state, decided),
         wait=WaitState(made.wait_id or 0, move.node, move.kind, arrow.visit, evidence, False, move.reason),
     )
     return proceed(owned, Woken(), keeping)

@@ -1,6 +1,6 @@
 """What the arrow that ends an attempt, or refuses it, carries along: written in the arrow's own transaction, or not at all.
 
-    before the move   effects settled, commitments fulfilled, verification, artifact, verdict, another release
+    before the move   effects settled, commitments fulfilled, verification, artifact, verdict, deadlines handled, another release
     after it          the budget is settled (it comes last in the lock order)
 Guard: the workflow as it was read, where one of these needs it held before the move; the move has its own.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from flows.core.decide import Decided
 from flows.core.state import ActivityState, Trigger
-from flows.services import artifacts, effects, gating, ledger, releasing
+from flows.services import artifacts, deadlines, effects, gating, ledger, releasing
 from flows.services.arrows import Ending, Settlement
 from flows.services.owned import Owned
 from flows.store import locks
@@ -43,6 +43,7 @@ class Noted:
         return (
             self.decided.refusal is None
             and not self.decided.release
+            and not deadlines.acts(self.decided)
             and self.verified is None
             and not (self.settled or self.fulfils)
         )
@@ -71,6 +72,8 @@ class Noted:
             artifacts.record(self.artifact, owned.using)
         if decided.refusal is not None:
             gating.refused(owned, decided.refusal)
+        if deadlines.acts(decided):
+            deadlines.act(owned, decided)
         return not decided.release or releasing.pin(owned, decided)
 
     def after(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from flows.conf import conf
-from flows.core import canonical, payload
+from flows.core import canonical, deadlines, payload
 from flows.core.definition import Definition, Flow
 from flows.core.errors import IntentClosed, KeyConflict, PayloadError, UnknownIntent
 from flows.core.ids import new_id
@@ -216,6 +216,7 @@ def _common(
         "priority": priority,
         "priority_seconds": conf.PRIORITY_SECONDS,
         "deadline": definition.deadline.after if definition.deadline else None,
+        **deadlines.from_the_start(definition),
         "intent_version": intent_version,
         "own_intent": own_intent,
         "user": identify.user_key(by),

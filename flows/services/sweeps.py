@@ -11,7 +11,7 @@ from flows.core.protocol import AttemptOutcome
 from flows.core.retry import timeout_failure
 from flows.core.state import Failed
 from flows.dispatch import PER_MESSAGE, after_commit, hints_for, look_soon, publish, service
-from flows.services import arrows, breach, ledger, obligations, releasing
+from flows.services import arrows, breach, deadlines, ledger, obligations, releasing
 from flows.services.hinting import hint_ready
 from flows.services.owned import Owned, build
 from flows.services.proceed import Keeping, Progress, proceed
@@ -52,6 +52,8 @@ def run_tick(using: str, min_age: float = 0.0) -> tick.Look | None:
         service()
     if found.breaches:
         breach.tell(conf.SWEEP_BATCH, using)
+    if found.untold:
+        deadlines.tell(conf.SWEEP_BATCH, using)
     return found
 
 
@@ -62,9 +64,12 @@ def fire_timers(using: str) -> int:
         with committing("fire timers", using):
             due = timers.lock_due(conf.SWEEP_BATCH, using)
             fired = timers.fire(due, conf.PRIORITY_SECONDS, using) if due else timers.Fired([], [])
+            deadlines.release(fired.releasing, using)
             hint_ready([row[:4] for row in fired.told if row[4] == "waiting"], using)
         if fired.breached:
             breach.tell(conf.SWEEP_BATCH, using)
+        if due:
+            deadlines.tell(conf.SWEEP_BATCH, using)
         told += len(fired.told)
         if len(due) < conf.SWEEP_BATCH:
             return told

@@ -71,8 +71,10 @@ WITH begun AS (
     WHERE c.operation_id = %(operation)s AND c.workflow_id = %(workflow)s::uuid AND c.name = %(name)s AND c.status = 'planned'
     RETURNING c.id, c.workflow_id, c.deadline_at
 ), timer AS (
-    INSERT INTO outlast_timer (workflow_id, commitment_id, kind, due_at, epoch, intent_version, policy_version, status)
-    SELECT b.workflow_id, b.id, 'commitment_deadline', b.deadline_at, w.epoch, w.intent_version, w.policy_version, 'pending'
+    INSERT INTO outlast_timer (
+        workflow_id, commitment_id, kind, name, on_expiry, due_at, epoch, intent_version, policy_version, status)
+    SELECT b.workflow_id, b.id, 'commitment_deadline', %(name)s, %(on_expiry)s, b.deadline_at, w.epoch, w.intent_version, w.policy_version,
+        'pending'
     FROM begun b JOIN outlast_workflow w ON w.id = b.workflow_id WHERE b.deadline_at IS NOT NULL
 )
 SELECT id FROM begun
@@ -87,6 +89,7 @@ def begin(
     reference: str,
     terms: str | None,
     deadline: timedelta | None,
+    on_expiry: str,
     reason: str = "",
     using: str,
 ) -> bool:
@@ -99,6 +102,7 @@ def begin(
         "terms": terms,
         "deadline": deadline,
         "reason": reason,
+        "on_expiry": on_expiry,
     }
     return bool(run("begin commitment", BEGIN, params, using))
 
@@ -118,13 +122,14 @@ BEGIN_RELEASE = """
 UPDATE outlast_commitment SET status = 'releasing'
 WHERE workflow_id = %(workflow)s::uuid AND status IN ('active', 'breached') AND releasable
   AND (%(after)s::int IS NULL OR activity_seq > %(after)s::int)
+  AND (%(names)s::text[] IS NULL OR name = ANY (%(names)s::text[]))
 RETURNING id, activity_seq, node, name, operation_id
 """
 
 
-def begin_release(workflow: UUID, after: int | None, using: str) -> list[Releasing]:
-    """Begin to release what this workflow holds and can release; with `after`, only what it began after that activity."""
-    params = {"workflow": workflow, "after": after}
+def begin_release(workflow: UUID, after: int | None, using: str, names: Sequence[str] | None = None) -> list[Releasing]:
+    """Begin to release what this workflow holds and can release; with `after`, only what it began after that activity; or only these names."""
+    params = {"workflow": workflow, "after": after, "names": None if names is None else list(names)}
     return [Releasing(*row) for row in run("begin release", BEGIN_RELEASE, params, using)]
 
 

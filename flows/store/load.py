@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from flows.store.sql import loads, run
+from flows.core.deadlines import WORKFLOWS
+from flows.store.sql import literals, loads, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,8 @@ class Loaded:
     """What the engine needs beside the claimed row.
 
     `activities`: (node, step, newest visit, done visit, result). `waits`: (node, newest visit, visit of the result, result).
-    `open_wait`: (id, node, kind, visit, evidence, due, reason) or None.
+    `open_wait`: (id, node, kind, visit, evidence, due, reason) or None. `passed`: deadlines that nobody has handled yet, as (kind, name);
+    `degraded`: one with DEGRADE has passed.
     """
 
     id: UUID
@@ -28,7 +30,8 @@ class Loaded:
     activities: list[tuple[str, str, int, int | None, Any]]
     waits: list[tuple[str, int, int, Any]]
     open_wait: tuple[int, str, str, int, Any, bool, str] | None
-    deadline_passed: bool
+    passed: tuple[tuple[str, str], ...]
+    degraded: bool
     now: datetime
     owed: int
 
@@ -46,9 +49,10 @@ HISTORY = """
         ORDER BY o.node, (o.result IS NOT NULL) DESC, o.visit DESC) x),
     (SELECT json_build_array(o.id, o.node, o.kind, o.visit, o.evidence, o.due_since IS NOT NULL, o.reason)
      FROM outlast_wait o WHERE o.workflow_id = {w}.id AND o.status = 'open' LIMIT 1),
-    EXISTS (SELECT FROM outlast_timer t
-            WHERE t.workflow_id = {w}.id AND t.kind = 'workflow_deadline' AND t.status = 'fired')
-"""
+    (SELECT json_agg(json_build_array(t.kind, t.name, t.status, t.on_expiry) ORDER BY t.id) FROM outlast_timer t
+     WHERE t.workflow_id = {w}.id AND (t.status = 'fired' AND (t.kind IN (__WORKFLOWS__) OR t.on_expiry = 'release')
+        OR t.status IN ('fired', 'handled') AND t.on_expiry LIKE 'degrade%'))
+""".replace("__WORKFLOWS__", literals(WORKFLOWS))
 
 LOAD = f"""
 SELECT w.id, w.version, w.wake_seq, w.pause_requested_at IS NOT NULL, i.version, i.status, flows_now(), w.owed, {HISTORY.format(w="w")}
@@ -66,7 +70,7 @@ def parse(row: Sequence[Any]) -> Loaded:
     """A `Loaded` from id, version, wake_seq, pause asked, intent version and status, now, owed, and the four columns of HISTORY."""
     activities = [(a[0], a[1], a[2], a[3], a[4]) for a in _parsed(row[8]) or []]
     waits = [(w[0], w[1], w[2], w[3]) for w in _parsed(row[9]) or []]
-    wait = _parsed(row[10])
+    wait, timers = _parsed(row[10]), _parsed(row[11]) or []
     return Loaded(
         id=row[0],
         version=row[1],
@@ -78,7 +82,10 @@ def parse(row: Sequence[Any]) -> Loaded:
         activities=activities,
         waits=waits,
         open_wait=tuple(wait) if wait else None,
-        deadline_passed=row[11],
+        passed=tuple(
+            (kind, name) for kind, name, status, word in timers if status == "fired" and (kind in WORKFLOWS or word == "release")
+        ),
+        degraded=any(word.startswith("degrade") for *_, word in timers),
         owed=row[7],
     )
 

@@ -91,16 +91,13 @@ WITH moved AS (
     FROM moved m CROSS JOIN (SELECT count(*) FROM closed) AS first WHERE %(wait_kind)s <> ''
     RETURNING id, workflow_id, deadline_at
 ), timers AS (
-    INSERT INTO outlast_timer (workflow_id, wait_id, kind, due_at, epoch, intent_version, policy_version, status)
-    SELECT m.id, o.id, k.kind, k.due_at, m.epoch, m.intent_version, m.policy_version, 'pending'
+    INSERT INTO outlast_timer (workflow_id, wait_id, kind, on_expiry, due_at, epoch, intent_version, policy_version, status)
+    SELECT m.id, o.id, k.kind, k.on_expiry, k.due_at, m.epoch, m.intent_version, m.policy_version, 'pending'
     FROM moved m JOIN waits o ON o.workflow_id = m.id
     CROSS JOIN LATERAL (VALUES
-        (%(timer_kind)s, coalesce(%(wakes_at)s::timestamptz, flows_now() + %(wakes_in)s::interval)),
-        ('wait_deadline', o.deadline_at)) AS k(kind, due_at)
+        (%(timer_kind)s, '', coalesce(%(wakes_at)s::timestamptz, flows_now() + %(wakes_in)s::interval)),
+        ('wait_deadline', %(on_expiry)s, o.deadline_at)) AS k(kind, on_expiry, due_at)
     WHERE k.due_at IS NOT NULL
-), handled AS (
-    UPDATE outlast_timer t SET status = 'handled' FROM moved m
-    WHERE %(deadline_handled)s::bool AND t.workflow_id = m.id AND t.kind = 'workflow_deadline' AND t.status = 'fired'
 ), notice AS (
     INSERT INTO outlast_notice (workflow_id, user_id, outcome, code, created_at, tries)
     SELECT m.id, m.user_id, m.outcome, coalesce(m.error_code, ''), flows_now(), 0
@@ -173,7 +170,6 @@ class Move:
     wakes_in: timedelta | None = None
 
     end: bool = False
-    deadline_handled: bool = False
     notice: bool = False
     trigger: str = ""
     trigger_ref: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -94,6 +94,11 @@ def committing(name: str, using: str) -> Iterator[None]:
             seam("before", name)
     if seam is not None and not nested:
         seam("after", name)
+
+
+def literals(words: Iterable[str]) -> str:
+    """Words of our own tables as SQL literals, with commas between."""
+    return ", ".join(f"'{word}'" for word in words)
 
 
 def loads(value: Any) -> Any:

@@ -58,7 +58,7 @@ WITH given AS (
         flows_now() + %(deadline)s::interval, flows_now(), flows_now()
     FROM given ORDER BY key NULLS LAST, id
     ON CONFLICT (flow_name, key) WHERE key IS NOT NULL DO NOTHING
-    RETURNING id, key, intent_id, input_digest, status, outcome, deadline_at
+    RETURNING id, key, intent_id, input_digest, status, outcome
 ), intent AS (
     INSERT INTO outlast_intent (id, goal, version, status, user_id, user_label, created_at, updated_at)
     SELECT g.intent_id, g.goal, 1, 'active', %(user)s, %(user_label)s, flows_now(), flows_now()
@@ -68,9 +68,11 @@ WITH given AS (
     SELECT id, 1, %(node)s, %(step)s, 1, 'scheduled', 0, 0, 0, 0, %(timeout)s::float8, flows_now()
     FROM started WHERE %(opens)s::bool
 ), timer AS (
-    INSERT INTO outlast_timer (workflow_id, kind, due_at, epoch, intent_version, policy_version, status)
-    SELECT id, 'workflow_deadline', deadline_at, 0, %(intent_version)s::int, %(policy)s, 'pending'
-    FROM started WHERE deadline_at IS NOT NULL
+    INSERT INTO outlast_timer (workflow_id, kind, name, on_expiry, due_at, epoch, intent_version, policy_version, status)
+    SELECT s.id, t.kind, t.name, t.on_expiry, flows_now() + t.span, 0, %(intent_version)s::int, %(policy)s, 'pending'
+    FROM started s CROSS JOIN unnest(
+        %(timer_kinds)s::text[], %(timer_names)s::text[], %(timer_policies)s::text[], %(timer_spans)s::interval[]
+    ) AS t(kind, name, on_expiry, span)
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
@@ -91,8 +93,9 @@ def start(new: Sequence[NewWorkflow], common: dict[str, Any], using: str) -> lis
     that it then finds. (To update that row, only to have it returned, would lock by key what everybody else locks by id.)
 
     `common` holds flow, flow_version, fingerprint, node, step, opens (the first node is an activity), timeout, queue, placement,
-    priority, priority_seconds, deadline (interval or None), intent_version, own_intent, user, user_label, policy, and release (None: the
-    current one of the flow; it is looked up in the same statement).
+    priority, priority_seconds, deadline (interval or None), timer_kinds, timer_names, timer_policies, timer_spans (of the deadlines that count
+    from the start), intent_version, own_intent, user, user_label, policy, and release (None: the current one of the flow; it is looked up in
+    the same statement).
     """
     params = {
         **common,

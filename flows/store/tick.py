@@ -31,7 +31,8 @@ RETURNING
         OR EXISTS (SELECT FROM outlast_operation o
             WHERE o.due_at IS NOT NULL AND o.worker_id IS NULL AND o.flown_by IS NOT NULL AND o.status = 'uncertain'
               AND NOT EXISTS (SELECT FROM outlast_worker k WHERE k.id = o.flown_by AND k.status = 'alive')),
-    EXISTS (SELECT FROM outlast_commitment WHERE status = 'breached' AND told_at IS NULL)
+    EXISTS (SELECT FROM outlast_commitment WHERE breached_at IS NOT NULL AND told_at IS NULL),
+    EXISTS (SELECT FROM outlast_timer WHERE untold)
 """
 
 
@@ -39,7 +40,7 @@ RETURNING
 class Look:
     """What there is to do: due timers, seconds to the next one soon, expired leases, lost work, overdue attempts, idle ready rows,
     notices, operations that are due, looks whose owner is gone or late,
-    breaches that nobody was told of.
+    breaches that nobody was told of, deadlines whose event is still to come.
     """
 
     due: bool
@@ -52,6 +53,7 @@ class Look:
     servicing: bool
     looks_lost: bool
     breaches: bool
+    untold: bool
 
 
 def look(grace: float, min_age: float, using: str) -> Look | None:

@@ -1,12 +1,19 @@
-"""The timer sweep: lock what is due, skipping what others hold, then fire it in a new statement. Firing twice is harmless."""
+"""The timer sweep: lock what is due, skipping what others hold, then fire it in a new statement. Firing twice is harmless.
+
+What a fired timer does follows from two columns: `on_expiry` (some policies go on, and wake nobody; some of these are done with when they are
+recorded) and `kind` (of some an event is owed whatever the policy is); the words are those of `flows.core.deadlines`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
-from flows.store.sql import run
+from flows.core.deadlines import GOES_ON, KINDS, RECORDED
+from flows.store.sql import literals, run
+
+EVENTFUL = tuple(kind for kind, row in KINDS.items() if row.event)
 
 DUE = """
 SELECT t.id FROM outlast_timer t JOIN outlast_workflow w ON w.id = t.workflow_id
@@ -20,28 +27,35 @@ def lock_due(limit: int, using: str) -> list[int]:
     return [row[0] for row in run("lock due timers", DUE, {"limit": limit}, using)]
 
 
-#: What waits for a person's word on an effect is told and not woken, as while probes go on: only the answer leads past the doubt.
-FIRE = """
+#: `live`: it may move something. Of a commitment it may only where it releases and is still owed. `was`: the status that it wakes from;
+#: a workflow that waits until somebody says what became of an effect is not woken: the decision that follows handles what has passed.
+FIRE = f"""
 WITH old AS (
-    SELECT t.id, t.kind, t.wait_id, t.workflow_id, t.commitment_id,
-        CASE WHEN w.status = 'waiting' AND EXISTS (
-            SELECT FROM outlast_wait o WHERE o.workflow_id = w.id AND o.closed_at IS NULL AND o.kind = 'reconciliation')
-        THEN 'reconciling' ELSE w.status END AS status,
-        (t.commitment_id IS NULL AND t.epoch = w.epoch AND w.status IN ('waiting', 'paused', 'runnable', 'running', 'reconciling')) AS live
+    SELECT t.id, t.kind, t.name, t.on_expiry, t.wait_id, t.workflow_id, t.commitment_id, w.status,
+        w.status IN ('waiting', 'paused', 'runnable', 'running', 'reconciling') AND CASE WHEN t.commitment_id IS NULL THEN t.epoch = w.epoch
+            ELSE t.on_expiry = 'release' AND EXISTS (
+                SELECT FROM outlast_commitment c WHERE c.id = t.commitment_id AND c.status = 'active') END AS live,
+        t.on_expiry IN ({literals(GOES_ON)}) AS goes_on,
+        w.owed > 0 AND (EXISTS (
+            SELECT FROM outlast_operation o WHERE o.workflow_id = w.id AND o.kind = 'effect'
+              AND (o.status = 'in_flight' OR o.status = 'uncertain' AND NOT o.again))
+            OR w.status = 'waiting' AND EXISTS (
+            SELECT FROM outlast_wait o WHERE o.workflow_id = w.id AND o.closed_at IS NULL AND o.kind = 'reconciliation')) AS in_doubt
     FROM outlast_timer t JOIN outlast_workflow w ON w.id = t.workflow_id
     WHERE t.id = ANY (%(ids)s::bigint[]) AND t.fired_at IS NULL
 ), due AS (
-    SELECT DISTINCT ON (workflow_id) workflow_id, status, kind, id FROM old WHERE live ORDER BY workflow_id, id
+    SELECT DISTINCT ON (workflow_id) workflow_id, CASE WHEN goes_on OR in_doubt THEN '' ELSE status END AS was, kind, id
+    FROM old WHERE live ORDER BY workflow_id, goes_on, id
 ), moved AS (
     UPDATE outlast_workflow w
-    SET wake_seq = w.wake_seq + 1, status = CASE WHEN due.status = 'waiting' THEN 'runnable' ELSE w.status END,
-        outcome = CASE WHEN due.status = 'waiting' THEN '' ELSE w.outcome END,
-        version = w.version + CASE WHEN due.status = 'waiting' THEN 1 ELSE 0 END,
-        rank = CASE WHEN due.status = 'waiting' THEN flows_now() - w.priority * %(priority_seconds)s::int * interval '1 second'
+    SET wake_seq = w.wake_seq + 1, status = CASE WHEN due.was = 'waiting' THEN 'runnable' ELSE w.status END,
+        outcome = CASE WHEN due.was = 'waiting' THEN '' ELSE w.outcome END,
+        version = w.version + CASE WHEN due.was = 'waiting' THEN 1 ELSE 0 END,
+        rank = CASE WHEN due.was = 'waiting' THEN flows_now() - w.priority * %(priority_seconds)s::int * interval '1 second'
                     ELSE w.rank END,
-        due_at = CASE WHEN due.status = 'waiting' THEN NULL ELSE w.due_at END, updated_at = flows_now()
+        due_at = CASE WHEN due.was = 'waiting' THEN NULL ELSE w.due_at END, updated_at = flows_now()
     FROM due WHERE w.id = due.workflow_id
-    RETURNING w.*, due.status AS was, due.kind AS timer_kind, due.id AS timer_id
+    RETURNING w.*, due.was, due.kind AS timer_kind, due.id AS timer_id
 ), waits AS (
     UPDATE outlast_wait o
     SET due_since = flows_now(), status = CASE WHEN o.kind = 'retry_window' THEN 'satisfied' ELSE o.status END,
@@ -57,7 +71,10 @@ WITH old AS (
     FROM breached b JOIN outlast_workflow w ON w.id = b.workflow_id WHERE w.user_id IS NOT NULL
 ), fired AS (
     UPDATE outlast_timer t
-    SET status = CASE WHEN old.live OR b.id IS NOT NULL THEN 'fired' ELSE 'stale' END, fired_at = flows_now()
+    SET status = CASE WHEN old.live AND old.on_expiry IN ({literals(RECORDED)}) THEN 'handled'
+                      WHEN old.live OR b.id IS NOT NULL THEN 'fired' ELSE 'stale' END,
+        fired_at = flows_now(),
+        untold = old.live AND old.commitment_id IS NULL AND (old.goes_on OR old.kind IN ({literals(EVENTFUL)}))
     FROM old LEFT JOIN breached b ON b.id = old.commitment_id WHERE t.id = old.id
 ), logged AS (
     INSERT INTO outlast_transition (
@@ -69,15 +86,21 @@ WITH old AS (
 )
 SELECT id, queue, flow_name, node, was, NULL::bigint FROM moved
 UNION ALL SELECT workflow_id, '', '', '', '', id FROM breached
+UNION ALL SELECT workflow_id, kind, name, '', 'release', NULL FROM old
+    WHERE live AND on_expiry = 'release' AND status IN ('waiting', 'runnable')
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """What firing did: (id, queue, flow, node, status before) of each workflow that was told, and the commitments that are breached."""
+    """What firing did: (id, queue, flow, node, status before) of each workflow that was told, and the commitments that are breached.
+
+    `releasing`: (workflow, kind, name) of deadlines that release something of a workflow at which nothing is computing.
+    """
 
     told: list[tuple[UUID, str, str, str, str]]
     breached: list[int]
+    releasing: list[tuple[UUID, str, str]] = field(default_factory=list)
 
 
 def fire(ids: Sequence[int], priority_seconds: int, using: str) -> Fired:
@@ -87,5 +110,6 @@ def fire(ids: Sequence[int], priority_seconds: int, using: str) -> Fired:
     workflow's generations: its deadline is a breach as long as it is owed.
     """
     rows = run("fire timers", FIRE, {"ids": list(ids), "priority_seconds": priority_seconds}, using)
-    told = [(row[0], row[1], row[2], row[3], row[4]) for row in rows if row[5] is None]
-    return Fired(told, [row[5] for row in rows if row[5] is not None])
+    told = [(row[0], row[1], row[2], row[3], row[4]) for row in rows if row[5] is None and row[4] != "release"]
+    releasing = [(row[0], row[1], row[2]) for row in rows if row[4] == "release"]
+    return Fired(told, [row[5] for row in rows if row[5] is not None], releasing)

@@ -279,7 +279,8 @@ def test_verbs(busy: LocalWorker) -> None:
     new = start.NewWorkflow(new_id(), new_id(), "old-77", "{}", "d", "goal", "")
     common = {
         "flow": "t-line", "flow_version": 1, "fingerprint": "f", "node": "one", "step": "", "opens": True, "timeout": 60.0, "queue": "agents",
-        "placement": "", "priority": 0, "priority_seconds": 60, "deadline": None, "intent_version": 1, "own_intent": True, "user": None,
+        "placement": "", "priority": 0, "priority_seconds": 60, "deadline": None, "timer_kinds": [],
+        "timer_names": [], "timer_policies": [], "timer_spans": [], "intent_version": 1, "own_intent": True, "user": None,
         "user_label": "", "release": "", "policy": "",
     }  # fmt: skip
     params = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from flows.core.definition import Definition, Flow
-from flows.core.lint import approvals, budgets, declaration, effects, gates, loops, options, routes, versions
+from flows.core.lint import approvals, budgets, deadlines, declaration, effects, gates, loops, options, routes, versions
 from flows.core.lint.problem import CATALOGUE, PREFIX, Problem, problem
 from flows.core.lint.view import View
 
@@ -38,6 +38,10 @@ RULES: tuple[Rule, ...] = (
     effects.can_be_settled,
     effects.commitments_are_sound,
     budgets.attempts_fit,
+    deadlines.slas_are_deadlines,
+    deadlines.policies_fit,
+    deadlines.waits_end_after_their_deadline,
+    deadlines.budgets_agree,
     approvals.gates_ask_approvals,
     approvals.candidates_exist,
     *gates.RULES,

@@ -11,7 +11,6 @@ from flows.core.lint.options import function_problems
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
 from flows.core.nodes import Activity, Decision, Pipeline
-from flows.core.policies import CANCEL, ESCALATE
 
 WRITE = {
     "effect": "effect=Effect(reconcile=find_charge)",
@@ -148,9 +147,9 @@ def commitments_are_sound(view: View) -> Iterator[Problem]:
             if first is not None:
                 hint = "A commitment is fulfilled and looked for by its name: give each its own."
                 yield view.problem("E034", f"Node {name!r}: the commitment {one.name!r} is also begun by {first!r}.", hint, name)
-            if one.deadline is not None and one.deadline.then not in (ESCALATE, CANCEL):
-                message = f"Node {name!r}: the deadline of the commitment {one.name!r} leads to {str(one.deadline.then)!r}."
-                hint = "then=ESCALATE tells the accountable user, then=CANCEL cancels the workflow, which releases it."
+            if one.deadline is not None and one.deadline.target:
+                message = f"Node {name!r}: the deadline of the commitment {one.name!r} leads to {one.deadline.target!r}."
+                hint = "then=ESCALATE tells the accountable user, then=CANCEL cancels the workflow, which releases it; or RELEASE, BREACH."
                 yield view.problem("E036", message, hint, name)
     for name in view.nodes:
         fulfils = view.option(name, "fulfils")

@@ -6,7 +6,8 @@ look: it leads nowhere any more. If the graph that is left has a cycle, that cyc
 
 A Wait or Sleep does not bound a cycle. Time passes there, but nothing counts: an event may come for ever, and a deadline may lead
 back into the cycle. The workflow's own deadline ends it at last, but in the wrong place: after days of work that got nowhere.
-A retry always ends: `Retry` counts attempts and has no endless value.
+A retry always ends: `Retry` counts attempts and has no endless value. The flow's own deadline and its SLAs pass once; a freshness budget passes
+again and again, and leads back from every node on the way to the one that wants it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flows.core.lint.problem import Problem
-from flows.core.lint.view import Edge, View, cycles
+from flows.core.lint.view import Edge, View, cycles, reachable
 from flows.core.nodes import Approval
 from flows.core.policies import Visits
 
@@ -55,7 +56,17 @@ def _when_limits_are_spent(view: View) -> list[Edge]:
             edges.append(Edge(name, "spent", node.visits.then, result=False))
         elif not isinstance(node, Approval):
             edges.extend(edge for edge in view.edges[name] if not edge.visits)
+            edges.extend(edge for edge in _stale(view) if edge.source == name)
     return edges
+
+
+def _stale(view: View) -> Iterator[Edge]:
+    """Where freshness budgets lead that pass on the way to the node that wants them."""
+    for wanting in view.nodes:
+        for name, fresh in view.probes(wanting):
+            if fresh.deadline is not None and fresh.deadline.target:
+                ahead = [source for source in view.nodes if wanting in reachable([source], view.all_edges())]
+                yield from (Edge(source, f"freshness of {name}", fresh.deadline.target, result=False) for source in ahead)
 
 
 def _limited(view: View) -> list[str]:

@@ -41,7 +41,7 @@ def _choices(view: View, name: str, choices: object) -> Iterator[Problem]:
 def leads_to_known_nodes(view: View) -> Iterator[Problem]:
     """Every route leads to a node of this flow."""
     routes = [(edge.source, f"Node {edge.source!r}{_under(edge.label)}", edge.target) for edge in view.all_edges()]
-    routes += [("", "Meta.deadline", target) for target in view.deadline_targets()]
+    routes += [("", what, target) for what, target in view.deadline_routes()]
     routes += [("", "Meta.on_release", target) for target in view.restart_targets()]
     for node, what, target in routes:
         if target not in view.nodes:
@@ -78,7 +78,7 @@ def takes_all_routes(view: View) -> Iterator[Problem]:
 
 
 def is_reached(view: View) -> Iterator[Problem]:
-    """Every node can be reached from the start, or from the flow's own deadline."""
+    """Every node can be reached from the start, or from one of the flow's own deadlines."""
     if not view.routed:
         return
     found = reachable(view.starts(), view.all_edges())

@@ -10,7 +10,7 @@ from typing import Any
 from flows.core.definition import Definition
 from flows.core.lint.problem import Problem, problem
 from flows.core.nodes.base import Node
-from flows.core.policies import Deadline
+from flows.core.policies import Deadline, Fresh, Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,22 @@ class View:
         targets = {edge.target for edges in self.edges.values() for edge in edges} | set(self.starts())
         return bool(self.nodes) and not self.unreadable and targets <= set(self.nodes)
 
+    def deadline_routes(self) -> list[tuple[str, str]]:
+        """(what it is, the node that it leads to) of the deadlines that lead away from wherever the workflow is then."""
+        slas: Any = self.definition.sla
+        found: list[tuple[str, Any]] = [("Meta.deadline", self.definition.deadline)]
+        found += [("Meta.sla", one) for one in (slas.values() if isinstance(slas, Mapping) else ())]
+        found += [(f"Freshness of {of!r}", fresh.deadline) for name in self.nodes for of, fresh in self.probes(name)]
+        return [(what, one.target) for what, one in found if isinstance(one, Deadline) and (one.target or one.expiry is None)]
+
     def deadline_targets(self) -> list[str]:
-        """The node that the flow's own deadline leads to, from wherever the workflow is then."""
-        deadline = self.definition.deadline
-        return [deadline.then] if isinstance(deadline, Deadline) and deadline.expiry is None else []
+        """The nodes that those lead to."""
+        return [target for _, target in self.deadline_routes()]
+
+    def probes(self, name: str) -> list[tuple[str, Fresh]]:
+        """What the gate of a node wants fresh, where that is declared rightly."""
+        gate = self.nodes[name].gate
+        return list(gate.probes.items()) if isinstance(gate, Gate) else []
 
     def restart_targets(self) -> list[str]:
         """The node where a run begins again under another release, from wherever it is then."""
@@ -87,8 +99,8 @@ def _edges(name: str, node: Node) -> Iterator[Edge]:
     without = Counter((label, _text(target)) for label, target in Node.targets(node))
     for option in ("deadline", "expires"):
         deadline = getattr(node, option, None)
-        if isinstance(deadline, Deadline) and deadline.expiry is None:
-            without["deadline", deadline.then] += 1
+        if isinstance(deadline, Deadline) and (deadline.target or deadline.expiry is None):
+            without["deadline", deadline.target] += 1
     limit = (f"after {node.visits.limit} visits", node.visits.then) if node.visits else None
     for label, written in node.targets():
         target = _text(written)

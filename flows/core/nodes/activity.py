@@ -49,7 +49,7 @@ class Activity(Node):
         verifies: the node whose current candidate it verifies: a good result is recorded as a passed verification of exactly that candidate,
         VerificationFailed as one that did not pass; anything else verifies nothing.
         spends: what one attempt may use at most, `Spend(model_tokens=8000, model_calls=1)`: it is set aside in the budgets before it begins.
-        optional: the flow can do without it: under overload it is dropped, and the flow goes on with `then`.
+        optional: the flow can do without it: under overload, or after a deadline with DEGRADE, it is dropped, and the flow goes on with `then`.
     """
 
     kind: ClassVar[str] = "activity"
@@ -69,7 +69,7 @@ class Activity(Node):
     optional: bool = field(kw_only=True, default=False)
 
     def dropped(self, facts: Facts) -> Move | None:
-        return Goto(self.then) if self.optional and self.queue in facts.overloaded else None
+        return Goto(self.then) if self.optional and (facts.degraded or self.queue in facts.overloaded) else None
 
     @property
     def commitments(self) -> tuple[Commits, ...]:

@@ -24,21 +24,23 @@ UNDECLARED_CHOICE = "UNDECLARED_CHOICE"
 
 def expire(deadline: Deadline, node: str, code: str) -> Move:
     """The declared policy of a deadline that passed."""
+    if deadline.target:
+        return Goto(deadline.target, release=deadline.then is Expiry.RELEASE)
     match deadline.expiry:
-        case None:
-            return Goto(deadline.then)
         case Expiry.CANCEL:
             return CancelSelf(code)
         case Expiry.FAIL:
             return Finish(node, Status.FAILED, Outcome.FAILED, code=code)
-        case Expiry.ESCALATE:
-            return Suspend(node, Outcome.HUMAN_REQUIRED, code, "its deadline has passed")
+        case Expiry.ESCALATE | Expiry.HUMAN as asking:
+            tell = deadline.escalate_to if asking is Expiry.ESCALATE else None
+            return Suspend(node, Outcome.HUMAN_REQUIRED, code, "its deadline has passed", tell=tell)
+    return Rest()
 
 
 def deadline_target(deadline: Deadline | None) -> Iterator[tuple[str, str]]:
     """The node of a deadline, if it names one."""
-    if deadline is not None and deadline.expiry is None:
-        yield "deadline", deadline.then
+    if deadline is not None and (deadline.target or deadline.expiry is None):
+        yield "deadline", deadline.target
 
 
 def _is_moment(value: object) -> bool:

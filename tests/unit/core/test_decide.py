@@ -17,6 +17,7 @@ from flows.core.state import Completed, Entered, Failed, Woken
 from tests.support.flow_values import activity, approved_flow, artifact, ask, declare, state, wait, work
 
 DUE = Deadline(hours=1, then=ESCALATE)
+PASSED = (("workflow_deadline", ""),)
 
 
 def raising(_: Any) -> Any:
@@ -185,38 +186,38 @@ def timed(then: Any, **nodes: Any) -> Definition:
         ("late", Open("late")),
         (CANCEL, CancelSelf("DEADLINE_EXPIRED")),
         (FAIL, Finish("first", Status.FAILED, Outcome.FAILED, code="DEADLINE_EXPIRED")),
-        (ESCALATE, Suspend("first", Outcome.HUMAN_REQUIRED, "DEADLINE_EXPIRED", "its deadline has passed")),
+        (ESCALATE, Suspend("first", Outcome.HUMAN_REQUIRED, "DEADLINE_EXPIRED", "its deadline has passed", tell=())),
     ],
 )
 def test_a_passed_deadline_stops_an_activity_that_has_not_run(then: Any, move: Any) -> None:
-    made = ask(timed(then), state(activity=activity(), deadline_passed=True), Woken())
+    made = ask(timed(then), state(activity=activity(), passed=PASSED), Woken())
     assert made.move == move
-    assert made.deadline_handled
+    assert made.handled == PASSED
 
 
 def test_a_result_that_comes_with_the_deadline_is_not_worked_for_again() -> None:
-    made = ask(timed(ESCALATE), state(activity=activity(), deadline_passed=True), Completed(1))
+    made = ask(timed(ESCALATE), state(activity=activity(), passed=PASSED), Completed(1))
     assert isinstance(made.move, Suspend)
     assert made.move.node == "second", "a person who resumes goes on from the next node"
-    assert made.deadline_handled
+    assert made.handled == PASSED
 
 
 def test_a_run_that_ends_with_its_deadline_ends_as_it_would_have() -> None:
-    at = state("second", activity=activity("second"), deadline_passed=True)
+    at = state("second", activity=activity("second"), passed=PASSED)
     made = ask(timed(ESCALATE), at, Completed(1))
     assert isinstance(made.move, Finish)
     assert made.move.outcome is Outcome.COMPLETE
-    assert not made.deadline_handled
+    assert made.handled == ()
 
 
 def test_a_failure_at_the_deadline_is_not_tried_again() -> None:
-    made = ask(timed(ESCALATE), state(activity=activity(), deadline_passed=True), Failed(classify(Transient())))
-    assert made.move == Suspend("first", Outcome.HUMAN_REQUIRED, "DEADLINE_EXPIRED", "its deadline has passed")
+    made = ask(timed(ESCALATE), state(activity=activity(), passed=PASSED), Failed(classify(Transient())))
+    assert made.move == Suspend("first", Outcome.HUMAN_REQUIRED, "DEADLINE_EXPIRED", "its deadline has passed", tell=())
 
 
 def test_a_passed_deadline_ends_a_wait() -> None:
     flow = timed("late", first=Wait("e", key="k", then="done", deadline=DUE), late=End(FAILED), done=End(COMPLETE))
-    made = ask(flow, state(wait=wait("first", "event"), deadline_passed=True), Woken())
+    made = ask(flow, state(wait=wait("first", "event"), passed=PASSED), Woken())
     assert isinstance(made.move, Finish)
     assert made.move.node == "late"
 
@@ -225,11 +226,11 @@ def test_evidence_that_came_with_the_deadline_is_kept() -> None:
     flow = timed(
         ESCALATE, first=Wait("e", key="k", then="second", deadline=DUE), second=Sleep(hours(1), then="done"), done=End(COMPLETE)
     )
-    made = ask(flow, state(wait=wait("first", "event", {"id": "e", "payload": 1}), deadline_passed=True), Woken())
+    made = ask(flow, state(wait=wait("first", "event", {"id": "e", "payload": 1}), passed=PASSED), Woken())
     assert isinstance(made.move, Suspend)
     assert made.move.node == "second"
     assert made.wait_result == {"value": 1, "event": "e", "payload": 1}
 
 
 def test_without_a_declared_deadline_nothing_passes() -> None:
-    assert ask(line(), state(activity=activity(), deadline_passed=True), Woken()).move == Run()
+    assert ask(line(), state(activity=activity(), passed=PASSED), Woken()).move == Run()

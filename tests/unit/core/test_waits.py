@@ -38,7 +38,7 @@ def event_wait(**options: Any) -> Any:
         ("other", Goto("other")),
         (CANCEL, CancelSelf("CODE")),
         (FAIL, Finish("first", Status.FAILED, Outcome.FAILED, code="CODE")),
-        (ESCALATE, Suspend("first", Outcome.HUMAN_REQUIRED, "CODE", "its deadline has passed")),
+        (ESCALATE, Suspend("first", Outcome.HUMAN_REQUIRED, "CODE", "its deadline has passed", tell=())),
     ],
 )
 def test_a_passed_deadline_does_what_it_declares(then: Any, move: Any) -> None:
