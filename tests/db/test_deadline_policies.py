@@ -181,7 +181,7 @@ def test_what_goes_on_does_not_cut_a_pause_before_a_retry_short(
 @pytest.mark.parametrize(("kind", "policy"), ILLEGAL)
 def test_a_policy_that_its_kind_does_not_have_is_a_mistake(declare: Declare, kind: str, policy: str) -> None:
     found = [one.id.removeprefix(lint.PREFIX) for one in lint.problems(dated.flow(declare, kind, policy).definition)]
-    assert [code for code in found if code != "E007"] == ["E036" if policy in ("node", "release:", "degrade:") else "E045"]
+    assert [code for code in found if code != "E007"] == ["E036" if policy in ("node", "release:", "degrade:") else "E051"]
 
 
 @pytest.mark.parametrize("kind", ["workflow", "SLA"])

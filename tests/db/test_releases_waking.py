@@ -25,6 +25,7 @@ Declare = Callable[..., type[Flow]]
 POLICIES = {"pinned": RESUME_PINNED, "migrate": MIGRATE, "restart": restart_from("again"), "human": HUMAN, "cancel": CANCEL}
 
 
+@pytest.mark.failure("release changes during a wait")
 @pytest.mark.parametrize("cause", WAYS)
 @pytest.mark.parametrize("compatible", [True, False], ids=["compatible", "not"])
 @pytest.mark.parametrize("policy", POLICIES)
