@@ -16,6 +16,7 @@ from flows import Activity
 from flows.models import Wait, Worker, Workflow
 from flows.services import sweeps
 from flows.testing import Clock, LocalWorker, local_worker
+from tests.support.chaosapp import moving
 from tests.support.chaosapp.flows import Everything, Three
 
 ROLE, CODING_ROLE = "chaos-reviewer", "release-manager"
@@ -88,10 +89,24 @@ def voyage(end: str) -> Callable[[str, str], None]:
     return told
 
 
+def moved(folder: str, key: str) -> None:
+    """From one version to the next, by a person."""
+    with taking_over() as worker:
+        carry_on(worker, moving.move(worker, folder, key), key)
+
+
+def moved_at_wake(folder: str, key: str) -> None:
+    """From one version to the next, by the worker that takes the run up."""
+    with taking_over() as worker:
+        carry_on(worker, moving.wake(worker, folder, key), key)
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
     "control": control,
+    "moved": moved,
+    "moved at wake": moved_at_wake,
     "coding": coding,
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
