@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows import registry
-from flows.admin import candidates, operation_page, rendering
+from flows.admin import candidates, migrating, operation_page, rendering
 from flows.admin.read_only import ReadOnlyAdmin, Shown, as_uuid
+from flows.core import visible
+from flows.core.errors import OutlastError
 from flows.core.protocol import WAIT_KINDS, Status
 from flows.models import Activity, Operation, Release, Timer, Wait, Workflow
 from flows.services import releasing
@@ -69,7 +72,7 @@ class AlertFilter(admin.SimpleListFilter):
 
 @admin.register(Workflow)
 class WorkflowAdmin(ReadOnlyAdmin):
-    """Read-only."""
+    """Read here; what changes a run is a verb, which the service takes or refuses."""
 
     list_display = ("title", "flow", "chip", "node", "error_code", "accountable", "updated_at")
     list_filter = (StatusFilter, FlowFilter, AlertFilter)
@@ -121,10 +124,45 @@ class WorkflowAdmin(ReadOnlyAdmin):
             raise Http404
         if request.method == "POST" or not self.has_view_permission(request, obj):
             raise PermissionDenied
+        return self._show(request, obj, None, extra_context)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.migrate_view)
+        return [path("<path:object_id>/migrate/", view, name="outlast_flows_workflow_migrate"), *super().get_urls()]
+
+    def migrate_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Take a run to a newer version, by POST only; then back to its page, which says what became of it."""
+        obj = self.get_object(request, unquote(object_id)) if as_uuid(unquote(object_id)) else None
+        if obj is None:
+            raise Http404
+        if not (self.has_view_permission(request, obj) and request.user.has_perm(migrating.PERMISSION)):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        form = migrating.MigrateForm(request.POST)
+        if not form.is_valid():
+            return self._show(request, obj, form)
+        try:
+            found = migrating.take(obj, request.user, form.cleaned_data, self.alias)
+        except OutlastError as error:
+            self.message_user(request, visible.plain(str(error)), messages.ERROR)
+        else:
+            if found:
+                self.log_change(request, obj, migrating.noted(found))
+            self.message_user(request, *migrating.told(found))
+        return HttpResponseRedirect(self.url("outlast_flows_workflow_change", obj.pk))
+
+    def _show(
+        self, request: HttpRequest, obj: Workflow, form: migrating.MigrateForm | None, extra: dict[str, Any] | None = None
+    ) -> HttpResponse:
         request.current_app = self.admin_site.name
+        may_migrate = request.user.has_perm(migrating.PERMISSION)
         context = {
             **self.admin_site.each_context(request),
             **self._page(obj),
+            **(migrating.context(obj, form, self.alias) if may_migrate else {}),
+            "may_migrate": may_migrate,
+            "migrate_url": self.url("outlast_flows_workflow_migrate", obj.pk),
             "opts": self.opts,
             "original": Shown(obj),
             "change": True,
@@ -132,7 +170,7 @@ class WorkflowAdmin(ReadOnlyAdmin):
             "title": gettext("Workflow"),
             "subtitle": str(Shown(obj)),
             "media": self.media,
-            **(extra_context or {}),
+            **(extra or {}),
         }
         return TemplateResponse(request, self.change_form_template or "", context)
 

@@ -16,8 +16,16 @@ from tests.support.chaosapp.nursery import Nursery
 from tests.support.processes import Site, uneven_attempts
 
 #: For each story: how often each operation is done over its workflows, and how those end.
-COPIES = {"everything": 1, "bundle": 3, "control": 1}
-ENDS = {"everything": {"complete"}, "bundle": {"complete"}, "control": {"superseded", "complete"}}
+COPIES = {"everything": 1, "bundle": 3, "control": 1, "moved": 1, "moved at wake": 1}
+ENDS = {
+    "everything": {"complete"},
+    "bundle": {"complete"},
+    "control": {"superseded", "complete"},
+    "moved": {"complete"},
+    "moved at wake": {"complete"},
+}
+#: The stories whose runs begin under version 1 of their flow and end under version 2.
+MOVED = {"moved", "moved at wake"}
 
 
 class Teller(telling.Teller):
@@ -30,6 +38,8 @@ class Teller(telling.Teller):
         assert set(called) == set(done), why
         ends = self.site.rows("SELECT DISTINCT status FROM outlast_workflow WHERE key LIKE %s", f"{self.key}%")
         assert {row[0] for row in ends} == ENDS[story], f"{why}: {ends}"
+        versions = self.site.rows("SELECT flow_version, epoch FROM outlast_workflow WHERE key LIKE %s", f"{self.key}%")
+        assert story not in MOVED or versions == [(2, 1)], f"{why}: {versions}"
         recorded = self.site.rows(
             "SELECT sum(a.attempt) FROM outlast_activity a JOIN outlast_workflow w ON w.id = a.workflow_id WHERE w.key LIKE %s",
             f"{self.key}%",
@@ -50,7 +60,7 @@ def teller(make_site: Callable[..., Site], tmp_path: Path) -> Iterator[Teller]:
     assert not uneven_attempts(site.rows)
 
 
-@pytest.mark.req("T1", "A6", "B1", "F3")
+@pytest.mark.req("T1", "A6", "B1", "F3", "G2")
 @pytest.mark.parametrize("story", COPIES)
 def test_killed_at_every_point(teller: Teller, story: str) -> None:
     teller.begin()
@@ -58,6 +68,7 @@ def test_killed_at_every_point(teller: Teller, story: str) -> None:
     teller.judge(story, "undisturbed")
     assert len(points) > 30
     assert story != "everything" or {"before open", "after open"} <= set(points)
+    assert story not in MOVED or {"before migrate", "within migrate", "after migrate"} <= set(points)
     for number, point in enumerate(points):
         teller.begin()
         assert teller.tell(story, fatal=number) == points[: number + 1], "the run is not the same every time"

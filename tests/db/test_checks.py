@@ -12,6 +12,7 @@ from django.db import connection
 import flows
 from flows import COMPLETE, ESCALATE, Activity, Deadline, End, Wait, checks
 from flows.testing import Clock, LocalWorker
+from tasks import lifecycle
 from tests import factories
 from tests.support.versions import Declare, unload, version
 
@@ -127,6 +128,20 @@ def test_check_says_so_on_the_command_line(worker: LocalWorker, declare: Declare
     with pytest.raises(SystemCheckError, match=r"outlast_flows\.E122"):
         call_command("check", databases=["default"])
     call_command("check")
+
+
+@pytest.mark.req("G2")
+def test_a_worker_says_so_when_it_starts(worker: LocalWorker, declare: Declare, caplog: pytest.LogCaptureFixture) -> None:
+    one = version(declare, NAME, 1, nodes("a"))
+    one.start({}, key="only")
+    lifecycle._tell_of_definitions()
+    assert caplog.messages == []
+    unload(one)
+    lifecycle._tell_of_definitions()
+    (message,) = caplog.messages
+    assert message.startswith(
+        "1 live run of t-checked@1 (only) needs version 1, which is not loaded. Keep the class of version 1"
+    )
 
 
 def test_before_the_first_migrate_nothing_is_looked_at(worker: LocalWorker, monkeypatch: pytest.MonkeyPatch) -> None:

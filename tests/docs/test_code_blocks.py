@@ -19,13 +19,14 @@ from approvals.core.binding import SENTENCES
 from approvals.core.status import RequestStatus
 from flows import checks, errors, registry
 from flows.core import definition as declared
-from flows.core import policies
+from flows.core import lint, policies
 from flows.core.nodes.base import Node
 from flows.services.attempt import Attempt
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-flow.md"
 APPROVALS = ROOT / "docs" / "how-to" / "approvals.md"
+VERSIONS = ROOT / "docs" / "how-to" / "versions.md"
 OPERATE = ROOT / "docs" / "how-to" / "operate.md"
 NODES = ROOT / "docs" / "reference" / "nodes.md"
 PAGES = [ROOT / "README.md", NODES, *sorted(ROOT.glob("docs/tutorial/*.md")), *sorted(ROOT.glob("docs/how-to/*.md"))]
@@ -82,6 +83,20 @@ def first_column(text: str) -> list[str]:
 
 
 # ---------------------------------------------------------------- examples
+
+
+def test_the_versions_of_the_page_about_them_are_sound() -> None:
+    before = list(declared.DECLARED)
+    names: dict[str, Any] = {"__name__": "yourapp.flows"}
+    try:
+        exec(compile(blocks(VERSIONS)[0], VERSIONS.name, "exec"), names)  # our own documentation
+        registry._lookup.cache_clear()
+        one, two = names["ShipV1"], names["ShipV2"]
+        assert lint.problems_of_all([one, two]) == []
+        assert [step.version for step in registry.steps("ship", 1)] == [2]
+    finally:
+        declared.DECLARED[:] = before
+        registry._lookup.cache_clear()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -27,6 +27,10 @@ NOT_OURS = {"movable clock", "move clock", "plain clock", "drop clock"}
 #: Around a statement that only reads, nothing is different from before and after its neighbours.
 READS = {
     "load",
+    "read workflow",
+    "doubts",
+    "asked",
+    "live requests",
     "newest requests",
     "lost work",
     "read running",

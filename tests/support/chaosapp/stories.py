@@ -16,6 +16,7 @@ from flows import Activity
 from flows.models import Wait, Worker, Workflow
 from flows.services import sweeps
 from flows.testing import Clock, LocalWorker, local_worker
+from tests.support.chaosapp import moving
 from tests.support.chaosapp.flows import Everything, Three
 from tests.support.chaosapp.released import released
 
@@ -96,10 +97,24 @@ def metered(folder: str, key: str) -> None:
     metered(folder, key)
 
 
+def moved(folder: str, key: str) -> None:
+    """From one version to the next, by a person."""
+    with taking_over() as worker:
+        carry_on(worker, moving.move(worker, folder, key), key)
+
+
+def moved_at_wake(folder: str, key: str) -> None:
+    """From one version to the next, by the worker that takes the run up."""
+    with taking_over() as worker:
+        carry_on(worker, moving.wake(worker, folder, key), key)
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
     "control": control,
+    "moved": moved,
+    "moved at wake": moved_at_wake,
     "coding": coding,
     "metered": metered,
     "released": released,
