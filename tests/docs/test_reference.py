@@ -33,7 +33,8 @@ def test_each_code_is_documented() -> None:
     abstract = {"OUTLAST_ERROR", "USAGE_ERROR", "DEFINITION_ERROR", "ACTIVITY_ERROR"}
     codes = {cls.code for cls in subclasses(errors.OutlastError) if cls.__module__.startswith("flows.")} - abstract
     codes |= {
-        decide.DEFINITION_FAULT, *(row.code for row in deadlines.KINDS.values()), decide.VISITS_EXHAUSTED, activity.RETRIES_EXHAUSTED, activity.WORKER_LOST,
+        decide.DEFINITION_FAULT, *(row.code for row in deadlines.KINDS.values()), decide.VISITS_EXHAUSTED,
+        activity.RETRIES_EXHAUSTED, activity.WORKER_LOST,
         waits.WAIT_EXPIRED, waits.APPROVAL_EXPIRED, waits.CANDIDATE_MISSING, errors.UNCLASSIFIED,
         effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, effects.LOOKS_LOST,
         servicing.NOT_DECLARED, obligations.ESCALATED,

@@ -43,6 +43,8 @@ READS = {
     "has deferred",
     "stuck commitments",
     "input",
+    "next moment",
+    "under way",
 }
 #: A worker's own beginning is the same wherever the workflow stands.
 BEGINNING = {"register worker", "bury workers", "start"}

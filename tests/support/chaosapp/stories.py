@@ -88,11 +88,19 @@ def voyage(end: str) -> Callable[[str, str], None]:
     return told
 
 
+def patience(folder: str, key: str) -> None:
+    """Its deadlines pass, and nobody answers."""
+    from tests.support.chaosapp.patience import patience as told
+
+    told(folder, key)
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
     "control": control,
     "coding": coding,
+    "patience": patience,
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
     "voyage cancelled in flight": voyage("cancelled in flight"),
