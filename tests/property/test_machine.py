@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 import flows
-from flows import COMPLETE, Activity, Deadline, End, Flow, Retry, Sleep, Wait, minutes, seconds
+from flows import BREACH, COMPLETE, DEGRADE, RELEASE, Activity, Deadline, End, Flow, Retry, Sleep, Wait, minutes, seconds
 from flows.core.errors import IntentClosed
 from flows.models import Activity as ActivityRow
 from flows.models import Event, Workflow
@@ -44,8 +44,12 @@ DICE = st.integers(0, 7)
 
 
 class Machine(Flow):
+    """Deadlines that go on pass at any moment, and change nothing of this."""
+
     class Meta:
         name = "t-machine"
+        deadline = Deadline(minutes=1, then=BREACH)
+        sla = {"answer": Deadline(seconds=20, then=DEGRADE), "all": Deadline(hours=1, then=RELEASE)}
 
     one = Activity(factories.work, retry=RETRY, then="nap")
     nap = Sleep(minutes(1), then="ask")
@@ -280,7 +284,7 @@ class Record(RuleBasedStateMachine):
             assert (row.pause_requested_at is not None) == run.pause_asked
             assert row.epoch >= self.epochs.get(row_id, 0)
             self.epochs[row_id] = row.epoch
-        assert dict(Event.objects.values_list("event_id", "status")) == {
+        assert dict(Event.objects.filter(type="t.machine").values_list("event_id", "status")) == {
             event: status for event, (_, status) in self.inbox.items()
         }
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 import flows
-from flows import commitments
+from flows import CANCEL, RELEASE, Deadline, commitments
 from flows.core.errors import LostOwnership, OutcomeUnknown
 from flows.core.protocol import TERMINAL
 from flows.models import Commitment, Operation, Workflow
@@ -33,6 +33,14 @@ from tests.support.owing import Case, Charging, Owing, outside
 USING = "default"
 DICE = st.integers(0, 7)
 WHO = st.integers(0, 1)
+
+
+class Impatient(Owing):
+    """The same, and its deadlines take the window back after a while, and end it after days."""
+
+    class Meta:
+        name = "t-impatient"
+        sla = {"hold": Deadline(hours=1, then=RELEASE), "all": Deadline(hours=100, then=CANCEL)}
 
 
 class Debts(RuleBasedStateMachine):
@@ -74,13 +82,13 @@ class Debts(RuleBasedStateMachine):
 
     @initialize()
     def first(self) -> None:
-        self.start(owes=True)
+        self.start(Owing)
 
     @precondition(lambda self: Workflow.objects.exclude(status__in=list(TERMINAL)).count() < 3)
-    @rule(owes=st.sampled_from([True, True, False]))
-    def start(self, owes: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
+    @rule(flow=st.sampled_from([Owing, Impatient, Charging]))
+    def start(self, flow: type[flows.Flow]) -> None:
         self.serial += 1
-        run = (Owing if owes else Charging).start({"key": f"k{self.serial}"})
+        run = flow.start({"key": f"k{self.serial}"})
         self.runs[run.id] = run
 
     @rule(who=WHO, made=st.sampled_from([None, False, True, True, True]))

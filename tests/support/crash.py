@@ -53,6 +53,8 @@ READS = {
     "release fact",
     "current release",
     "offers",
+    "next moment",
+    "under way",
 }
 #: A worker's own beginning is the same wherever the workflow stands.
 BEGINNING = {"register worker", "bury workers", "start"}

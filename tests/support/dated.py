@@ -100,8 +100,7 @@ def pass_time(worker: LocalWorker, clock: Clock, **span: float) -> int:
 
 def events() -> list[dict[str, Any]]:
     """The events of deadlines, in order."""
-    rows = Event.objects.filter(type="deadline.expired").order_by("id").values_list("payload", flat=True)
-    return [row["v"] if set(row) == {"v"} else row for row in rows]
+    return list(Event.objects.filter(type="deadline.expired").order_by("id").values_list("payload", flat=True))
 
 
 def told() -> list[tuple[str, str]]:

@@ -56,12 +56,14 @@ def _when_limits_are_spent(view: View) -> list[Edge]:
             edges.append(Edge(name, "spent", node.visits.then, result=False))
         elif not isinstance(node, Approval):
             edges.extend(edge for edge in view.edges[name] if not edge.visits)
-            edges.extend(edge for edge in _stale(view) if edge.source == name)
-    return edges
+    unspent = {name for name in view.definition.baselines if view.nodes[name].visits is None}
+    again = [edge for edge in _stale(view) if unspent & reachable([edge.target], edges)]
+    whole = {name for name, node in view.nodes.items() if node.visits is None and not isinstance(node, Approval)}
+    return edges + [edge for edge in again if edge.source in whole]
 
 
 def _stale(view: View) -> Iterator[Edge]:
-    """Where freshness budgets lead that pass on the way to the node that wants them."""
+    """Where freshness budgets lead that pass on the way to the node that wants them. One passes again only after a new look."""
     for wanting in view.nodes:
         for name, fresh in view.probes(wanting):
             if fresh.deadline is not None and fresh.deadline.target:

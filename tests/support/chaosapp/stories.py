@@ -109,6 +109,13 @@ def moved_at_wake(folder: str, key: str) -> None:
         carry_on(worker, moving.wake(worker, folder, key), key)
 
 
+def patience(folder: str, key: str) -> None:
+    """Its deadlines pass, and nobody answers."""
+    from tests.support.chaosapp.patience import patience as told
+
+    told(folder, key)
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
@@ -118,6 +125,7 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "coding": coding,
     "metered": metered,
     "released": released,
+    "patience": patience,
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
     "voyage cancelled in flight": voyage("cancelled in flight"),

@@ -40,7 +40,13 @@ pytestmark = pytest.mark.req("I1")
 
 NOW = datetime(2027, 1, 4, tzinfo=UTC)
 CANCELS = pure.as_policy(CANCEL)
-POLICIES = {"pinned": RESUME_PINNED, "migrate": MIGRATE, "restart": restart_from("plan"), "human": pure.as_policy(HUMAN), "cancel": CANCELS}
+POLICIES = {
+    "pinned": RESUME_PINNED,
+    "migrate": MIGRATE,
+    "restart": restart_from("plan"),
+    "human": pure.as_policy(HUMAN),
+    "cancel": CANCELS,
+}
 
 
 def work(attempt: Any) -> None: ...
