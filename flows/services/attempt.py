@@ -28,7 +28,7 @@ from flows.core.protocol import LIVE, AttemptOutcome, Status
 from flows.core.state import Completed, Failed, Trigger, Woken
 from flows.services import effects, gating, ledger, obligations
 from flows.services.arrows import REFUSED, Ending
-from flows.services.authored import call, tidy, transaction_of
+from flows.services.authored import call, from_anywhere, tidy, transaction_of
 from flows.services.context import ITEM_BYTES, Wanted
 from flows.services.deciding import Deciding
 from flows.services.effects import Call, Effects
@@ -142,6 +142,7 @@ class Attempt:
         """
         self._deciding.record(model, call)
 
+    @from_anywhere
     def context(
         self,
         *,
@@ -166,16 +167,19 @@ class Attempt:
         return self._deciding.context(Wanted(max_tokens, extra, nodes, without, item_bytes, tokens), self.checkpoint_conflict)
 
     @property
+    @from_anywhere
     def release(self) -> Behaviour | None:
         """The behavioural release that the run is pinned to, with the digests of its models, prompts, tools and policies; None: it has none."""
         if self._release is None and self._owned.row.release:
             self._release = behaviour(self._owned.row.release, self._owned.using)
         return self._release
 
+    @from_anywhere
     def heartbeat(self) -> str:
         """Say that the work goes on: the timeout starts anew. Answers "continue", "cancel" (stop, clean up) or "lost" (stop at once)."""
         return self._beat(None)
 
+    @from_anywhere
     def note(self, notes: Any) -> str:
         """Save a bounded note for the next attempt of this visit; it is also a heartbeat, with the same answers.
 
@@ -186,6 +190,7 @@ class Attempt:
         self.notes = json.loads(text)
         return self._beat(text)
 
+    @from_anywhere
     def save_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
         """Replace the workflow's checkpoint: small, revision-level facts that the next turn needs to go on.
 
@@ -202,6 +207,7 @@ class Attempt:
         row.checkpoint = text
         self.checkpoint = json.loads(text)
 
+    @from_anywhere
     def spend(self, **used: Any) -> str:
         """Say what was used just now, `attempt.spend(model_tokens=812, cost="0.02")`: booked, durably, when this returns, limits or not.
 
@@ -216,6 +222,7 @@ class Attempt:
         return ledger.spend(self._owned, used, self._began_in)
 
     @property
+    @from_anywhere
     def budget(self) -> Mapping[str, Any]:
         """What this attempt may still use, by kind, as it is on record now: only kinds that are limited, its own reservation included."""
         return ledger.left(self._owned)

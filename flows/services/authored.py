@@ -4,16 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from psycopg.pq import TransactionStatus
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def call(function: Callable[[Any], Any], argument: Any) -> Any:
     """What a function of the author returns; an async one is run to its end."""
     answer = function(argument)
     return asyncio.run(answer) if inspect.iscoroutine(answer) else answer
+
+
+@contextmanager
+def beside_loop() -> Iterator[None]:
+    """For our own short, synchronous work, asked for by async code: Django refuses its connections to a thread whose event loop is running.
+
+    The loop waits for it, as for any plain function. It must not be left between: nothing is awaited inside.
+    """
+    loop = asyncio._get_running_loop()  # noqa: SLF001 - there is no other way to say that the loop is set aside for a moment
+    if loop is None:
+        yield
+        return
+    asyncio._set_running_loop(None)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)  # noqa: SLF001
+
+
+def from_anywhere(function: Callable[P, R]) -> Callable[P, R]:
+    """Let async author code call this method as plain code does."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        with beside_loop():
+            return function(*args, **kwargs)
+
+    return called
 
 
 def transaction_of(connection: Any) -> tuple[int, bool]:

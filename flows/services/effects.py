@@ -24,6 +24,7 @@ from flows.core.nodes.activity import Activity
 from flows.core.state import Failed
 from flows.services import commitments, settling
 from flows.services.arrows import Ending, Settlement
+from flows.services.authored import from_anywhere
 from flows.services.operation import headers
 from flows.services.owned import Owned
 from flows.store import commitments as ledger
@@ -82,6 +83,7 @@ class Effects:
         self.open: set[str] = set()
         self._names: set[str] = set()
 
+    @from_anywhere
     def begin(self, name: str, request: Any) -> Call:
         """Put the effect in flight; the call that it stands for may be made when this returns, unless it is `done`.
 
@@ -214,6 +216,7 @@ class Effects:
             call.evidence = payload.decode(json.loads(text))
         return Settlement(call.id, OperationStatus.SUCCEEDED, self._number, text, call.external_id)
 
+    @from_anywhere
     def _settle(self, settlement: Settlement) -> None:
         if record(settlement, self._owned, late=False):
             self._owned.row.owed -= 1

@@ -16,6 +16,7 @@ from flows.core.nodes.activity import Activity
 from flows.core.nodes.base import Node
 from flows.models import Commitment
 from flows.services import ledger
+from flows.services.authored import from_anywhere
 from flows.services.owned import history_of
 from flows.store import operations as store
 from flows.store.load import load
@@ -70,6 +71,7 @@ class Operation:
         return headers(self.id, f"{self.id}#{self.attempt}", self.intent_version, self.epoch)
 
     @cached_property
+    @from_anywhere
     def _recorded(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         (row,) = run("input", INPUT, {"id": self.workflow_id}, self._using)
         results, _ = history_of(load([row[0]], self._using).get(row[0]))
@@ -85,6 +87,7 @@ class Operation:
         """The newest recorded result of each node."""
         return copy.deepcopy(dict(self._recorded[1]))
 
+    @from_anywhere
     def spend(self, **used: Any) -> str:
         """Say what was used, as `Attempt.spend` does: booked at once, and never refused, for what is owed must be serviced. What a budget
         keeps is there for it. Answers and errors are the same, but that nothing is lost to another worker.
