@@ -119,7 +119,8 @@ def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending 
     arrow = _arrow(owned, Status.WAITING, move.node)
     arrow.outcome, arrow.error_code, arrow.notice = move.outcome, move.code, True
     same = move.node == owned.row.node
-    if owned.state.wait is not None and (decided.fault is not None or (decided.refusal is not None and same)):
+    kept = decided.fault is not None or (decided.refusal is not None and same)
+    if kept and owned.state.wait is not None and owned.state.activity is None:
         return _note(arrow, decided, move.via)  # the wait keeps what has arrived: who resumes it has it decided on again
     arrow.wait_kind, arrow.reason = "human", (move.reason or move.code)[:500]
     _end_activity(owned, arrow, ending or REFUSED, ActivityStatus.SCHEDULED if same else ActivityStatus.FAILED)
