@@ -27,6 +27,7 @@ from flows.services import releasing
 from flows.services.describe import Description, describe
 
 MAX_ROWS = 300
+MAX_STUCK = 1000
 
 
 class StatusFilter(admin.SimpleListFilter):
@@ -67,7 +68,7 @@ class AlertFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
         if self.value() != "release":
             return queryset
-        return queryset.filter(pk__in=[workflow for workflow, *_rest in releasing.stuck(queryset.db)])
+        return queryset.filter(pk__in=[workflow for workflow, *_rest in releasing.stuck(queryset.db, MAX_STUCK)])
 
 
 @admin.register(Workflow)

@@ -673,7 +673,7 @@ class Migration(migrations.Migration):
                 fields=["release"],
                 name="outlast_workflow_pinned",
                 condition=models.Q(
-                    models.Q(("release", ""), _negated=True),
+                    ("release__gt", ""),
                     ("status__in", ["cancelling", "paused", "reconciling", "runnable", "running", "waiting"]),
                 ),
             ),

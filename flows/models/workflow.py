@@ -106,7 +106,7 @@ class Workflow(models.Model):
             models.Index(
                 fields=["release"],
                 name="outlast_workflow_pinned",
-                condition=~Q(release="") & Q(status__in=sorted(status.value for status in LIVE)),
+                condition=Q(release__gt="") & Q(status__in=sorted(status.value for status in LIVE)),
             ),
         ]
 

@@ -138,9 +138,10 @@ def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending 
 def _looks_again(owned: Owned, decided: Decided, move: moves.Suspend) -> bool:
     """Whether the open wait stays, with what has arrived for it: nobody has decided on that yet, and resuming does.
 
-    For a person's nothing arrives but their resume; the next one says anew what they are wanted for.
+    Not beside an open activity: that is tried again, or a person is asked about it. For a person's wait nothing arrives but their resume;
+    the next one says anew what they are wanted for.
     """
-    if owned.state.wait is not None and owned.state.wait.kind == "human":
+    if owned.state.activity is not None or (owned.state.wait is not None and owned.state.wait.kind == "human"):
         return False
     unseen = decided.refusal is not None and decided.wait_result is None and move.node == owned.row.node
     return decided.fault is not None or unseen or move.outcome is Outcome.WORKFLOW_MIGRATION_REQUIRED

@@ -62,12 +62,15 @@ class Claimed:
         return self.version == 2 and self.wake_seq == 0
 
 
-#: A row whose open activity was deleted behind the guards is not taken: it would take every claim of its queue down with it.
-#: The status is looked at where the rows are locked; said again of the update, it would have the index of ready rows read from end to end.
-#: A pinned row is taken where its release is offered, or where the flow's policy lets another release decide and one is current.
-#: The history is read in the same statement. Its snapshot is older than the row lock, so it counts only if the row was then as it is
-#: locked now (version and wake_seq): every write to a workflow's history moves one of them. Otherwise `loaded` stays None.
-CLAIM = f"""
+def _claim(offered: str) -> str:
+    """The statement; `offered` is its condition on the release of a row.
+
+    A row whose open activity was deleted behind the guards is not taken: it would take every claim of its queue down with it.
+    The status is looked at where the rows are locked; said again of the update, it would have the index of ready rows read from end to end.
+    The history is read in the same statement. Its snapshot is older than the row lock, so it counts only if the row was then as it is
+    locked now (version and wake_seq): every write to a workflow's history moves one of them. Otherwise `loaded` stays None.
+    """
+    return f"""
 WITH offered AS (
     SELECT * FROM unnest(%(flows)s::text[], %(versions)s::int[]) AS o(flow_name, flow_version)
 ), claimed AS (
@@ -79,10 +82,7 @@ WITH offered AS (
             WHERE r.status = 'runnable' AND r.queue = %(queue)s
               AND (r.flow_name, r.flow_version) IN (SELECT flow_name, flow_version FROM offered)
               AND (r.placement = '' OR r.placement = ANY (%(placements)s::text[]))
-              AND (r.release = '' OR %(releases)s::text[] IS NULL OR r.release = ANY (%(releases)s::text[])
-                   OR (r.flow_name || '@' || r.flow_version = ANY (%(deciding)s::text[])
-                       AND {CURRENT_OF.format(flow="r.flow_name")} NOT IN (r.release, coalesce(r.passed_over, ''))))
-              AND (r.active_seq IS NULL
+              {offered}AND (r.active_seq IS NULL
                    OR r.active_seq = (SELECT x.seq FROM outlast_activity x WHERE x.workflow_id = r.id AND x.seq = r.active_seq))
             ORDER BY r.rank LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED))
       AND EXISTS (SELECT FROM outlast_worker k
@@ -118,6 +118,16 @@ ORDER BY c.rank
 """
 
 
+#: What a worker that carries whatever it is given asks for: nothing about releases, so that it pays nothing for them.
+CLAIM = _claim("")
+
+#: A pinned row is taken where its release is offered, or where the flow's policy lets another release decide and one is current.
+CLAIM_OFFERED = _claim(f"""AND (r.release = '' OR r.release = ANY (%(releases)s::text[])
+                   OR (r.flow_name || '@' || r.flow_version = ANY (%(deciding)s::text[])
+                       AND {CURRENT_OF.format(flow="r.flow_name")} NOT IN (r.release, coalesce(r.passed_over, ''))))
+              """)
+
+
 def claim(
     *,
     queue: str,
@@ -144,11 +154,12 @@ def claim(
         "flows": list(flows),
         "versions": list(versions),
         "placements": list(placements),
-        "releases": None if releases is None else list(releases),
-        "deciding": list(deciding),
     }
+    statement = CLAIM
+    if releases is not None:
+        statement, params = CLAIM_OFFERED, {**params, "releases": list(releases), "deciding": list(deciding)}
     try:
-        return [_claimed(row) for row in run("claim", CLAIM, params, using)]
+        return [_claimed(row) for row in run("claim", statement, params, using)]
     except HalfMove:
         # A row changed between this statement's snapshot and its lock. Nothing was written; the next look sees it whole.
         return []

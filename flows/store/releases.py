@@ -19,7 +19,8 @@ from flows.store.sql import run
 
 #: The current release of a flow: its own, or the one for all. `{flow}` is an expression.
 CURRENT_OF = """
-    (SELECT c.release FROM outlast_current_release c WHERE c.flow_name IN ({flow}, '') ORDER BY c.flow_name DESC LIMIT 1)
+    coalesce((SELECT c.release FROM outlast_current_release c WHERE c.flow_name = {flow}),
+             (SELECT c.release FROM outlast_current_release c WHERE c.flow_name = ''))
 """
 
 #: Whether a live worker offers the release `{release}`.
@@ -162,7 +163,7 @@ LIVE_STATUSES = "('cancelling', 'paused', 'reconciling', 'runnable', 'running', 
 
 PINNED = f"""
 SELECT w.id FROM outlast_workflow w
-WHERE w.release = %(release)s AND w.release <> '' AND w.status IN {LIVE_STATUSES} AND (%(flow)s = '' OR w.flow_name = %(flow)s)
+WHERE w.release = %(release)s AND w.release > '' AND w.status IN {LIVE_STATUSES} AND (%(flow)s = '' OR w.flow_name = %(flow)s)
 ORDER BY w.id
 """
 
@@ -181,7 +182,7 @@ def pinned(release: str, flow: str, using: str) -> list[UUID]:
 
 COUNTS = f"""
 SELECT w.release, w.status, count(*) FROM outlast_workflow w
-WHERE w.release <> '' AND w.status IN {LIVE_STATUSES} GROUP BY w.release, w.status
+WHERE w.release > '' AND w.status IN {LIVE_STATUSES} GROUP BY w.release, w.status
 """
 
 OFFERS = """
@@ -211,7 +212,7 @@ _UNOFFERED = f"""
 #: Ready for longer than that, and not a run about which another release decides (such a one is taken by any worker). The status is said in
 #: a way that the index of everything ready does not answer: a backlog of runs without a release is not read for this.
 _READY = f"""
-    w.release <> '' AND w.status IN {LIVE_STATUSES} AND w.status || '' = 'runnable'
+    w.release > '' AND w.status IN {LIVE_STATUSES} AND w.status || '' = 'runnable'
     AND w.updated_at <= flows_now() - %(patience)s::float8 * interval '1 second'
     AND NOT (w.flow_name || '@' || w.flow_version = ANY (%(deciding)s::text[])
              AND coalesce({CURRENT_OF.format(flow="w.flow_name")} NOT IN (w.release, coalesce(w.passed_over, '')), false))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import flows
-from flows import COMPLETE, ESCALATE, Activity, Branch, Deadline, End, Wait, registry
+from flows import COMPLETE, ESCALATE, Activity, Branch, Deadline, End, Retry, Wait, minutes, registry
 from flows.core import definition as declared
 from flows.models import Activity as ActivityRow
 from flows.models import Transition
@@ -250,3 +250,22 @@ def test_a_sweep_in_a_process_that_does_not_know_the_flow(worker: LocalWorker, d
     registry._lookup.cache_clear()
     sweeps.time_out("default")
     assert status(overdue) == ("waiting", "WAITING", "one")
+
+
+def test_a_fault_between_two_tries_leaves_one_open_activity(worker: LocalWorker, clock: Clock, declare: Declare) -> None:
+    """The flow's deadline wakes it while its retry window is open, and the key of the wait that it leads to cannot be computed."""
+    factories.does["one"] = factories.failing(1)
+    flow = declare(
+        "t-fault-in-window",
+        meta={"deadline": Deadline(seconds=5, then="late")},
+        one=Activity(factories.work, retry=Retry(max_attempts=3, initial=minutes(5), jitter=0), then="done"),
+        late=Wait("t.late", key=lambda state: state.input["nothing"], deadline=Deadline(hours=1, then="done"), then="done"),
+        done=End(COMPLETE),
+    )
+    run = flow.start({})
+    worker.run()
+    clock.move(seconds=6)
+    worker.tick()
+    worker.run()
+    assert (row(run).status, row(run).error_code) == ("waiting", "DEFINITION_FAULT")
+    assert list(ActivityRow.objects.filter(workflow_id=run.id).values_list("status", flat=True)) == ["scheduled"]

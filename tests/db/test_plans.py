@@ -137,7 +137,7 @@ def good(plan: Plan, pages: int) -> Plan:
 def claiming(worker: LocalWorker, limit: int = 1) -> dict[str, Any]:
     return {
         "queue": "agents", "limit": limit, "worker": str(worker.incarnation), "pid": 1, "flows": worker.flows,
-        "versions": worker.versions, "placements": [], "releases": None, "deciding": [],
+        "versions": worker.versions, "placements": [],
     }  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def test_claim(busy: LocalWorker) -> None:
     ten = good(explain(claim.CLAIM, claiming(busy, 10)), 700)
     assert "outlast_workflow_ready" in ten.indexes
     carries = {**claiming(busy, 10), "releases": ["R17", "R18"], "deciding": ["t-line@1"]}
-    assert "outlast_workflow_ready" in good(explain(claim.CLAIM, carries), 700).indexes
+    assert "outlast_workflow_ready" in good(explain(claim.CLAIM_OFFERED, carries), 700).indexes
 
 
 def test_releases(busy: LocalWorker) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 import flows
-from flows import CANCEL, HUMAN, MIGRATE, RESUME_PINNED, Flow, releases, restart_from
+from flows import CANCEL, ESCALATE, HUMAN, MIGRATE, RESUME_PINNED, Deadline, Flow, releases, restart_from
 from flows.core.errors import Transient
 from flows.models import Activity, Attempt, Notice, Operation, Transition, Verdict
 from flows.services import control, notices
@@ -323,6 +323,24 @@ def doubtful(worker: LocalWorker, clock: Clock, flow: type[Flow]) -> Any:
 
 
 # ------------------------------------------------------------------ people
+
+
+def test_a_refusal_between_two_tries_leaves_one_open_activity(worker: LocalWorker, clock: Clock, declare: Declare) -> None:
+    """The flow's deadline wakes it before the pause is over: its retry window and its activity are both open then."""
+    both()
+    factories.does["act"] = factories.failing(1, Transient)
+    bring, _ = WAYS["retry"]
+    flow = flow_of(declare, HUMAN, deadline=Deadline(minutes=61, seconds=5, then=ESCALATE))
+    run = bring(flow, worker, clock)
+    now_is("R18")
+    clock.move(seconds=6)
+    worker.tick()
+    worker.run()
+    assert is_at(run) == ("waiting", "act", "R17", "RELEASE_INCOMPATIBLE")
+    assert list(Activity.objects.filter(workflow_id=run.id, node="act").values_list("status", flat=True)) == ["scheduled"]
+    assert releases.move(run, to="R18", by=None, reason="Read both")
+    factories.drive(worker, clock)
+    assert (row(run).release, row(run).error_code) == ("R18", "DEADLINE_EXPIRED")
 
 
 def test_a_person_lets_it_keep_its_own_until_yet_another_is_current(worker: LocalWorker, clock: Clock, declare: Declare) -> None:

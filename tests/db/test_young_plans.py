@@ -37,6 +37,7 @@ KEYS = re.compile(r"\b(workflow_id|id|intent_id|budget_id|event_id|event_type|fl
 #: These are about whatever is ready, due or waiting, and read the index of just that.
 MEANT = {
     ("CLAIM", "outlast_workflow_queue_rank_idx"),
+    ("CLAIM_OFFERED", "outlast_workflow_queue_rank_idx"),
     ("DUE", "outlast_timer_due_at_idx"),
     ("COUNTS", "outlast_workflow_release_idx"),
 }
