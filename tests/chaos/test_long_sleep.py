@@ -65,7 +65,7 @@ def test_a_workflow_sleeps_through_everything(site: Site) -> None:
     site.wait("the end of the other", lambda: site.status(gone)[0] == "superseded")
 
     transitions = Transition.objects.using(ALIAS).filter(workflow_id=run)
-    assert {"migrate", "release"} <= set(transitions.values_list("trigger", flat=True))
+    assert {"migrate", "pin"} <= set(transitions.values_list("trigger", flat=True))
     made = Candidate.objects.using(ALIAS).filter(workflow_id=run).order_by("id")
     assert list(made.values_list("node", "release")) == [("plan", "R17"), ("revise", "R18"), ("finish", "R18")]
     refused = Verdict.objects.using(ALIAS).filter(workflow_id=run).exclude(verdict="ALLOWED")
