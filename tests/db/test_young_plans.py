@@ -13,7 +13,7 @@ import pytest
 from django.db import connection, transaction
 from psycopg import sql
 
-from flows.store import advance, attempts, claim, events, leave, load, locks, move, start, timers
+from flows.store import advance, attempts, claim, deadlines, events, leave, load, locks, move, start, timers
 from flows.store.sql import _numbered
 
 #: By which column of an index a row is found, in every statement that is about known rows.
@@ -22,7 +22,7 @@ KEYS = re.compile(r"\b(workflow_id|id|intent_id|event_id|event_type|flow_name|ty
 MEANT = {("CLAIM", "outlast_workflow_queue_rank_idx"), ("DUE", "outlast_timer_due_at_idx")}
 STATEMENTS = {
     name: text
-    for module in (advance, attempts, claim, events, leave, load, locks, move, start, timers)
+    for module in (advance, attempts, claim, deadlines, events, leave, load, locks, move, start, timers)
     for name, text in vars(module).items()
     if isinstance(text, str) and re.match(r"\s*(WITH|SELECT|UPDATE|INSERT|DELETE)\b", text)
 }

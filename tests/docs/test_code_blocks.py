@@ -32,7 +32,17 @@ PAGES = [ROOT / "README.md", NODES, *sorted(ROOT.glob("docs/tutorial/*.md")), *s
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 KINDS = (flows.Activity, flows.Decision, flows.Branch, flows.Wait, flows.Sleep, flows.Approval, flows.Pipeline, flows.End)
-POLICIES = (flows.Retry, flows.Deadline, flows.Visits, flows.Gate, flows.Checkpoint, flows.Effect, flows.Servicing, flows.Commits)
+POLICIES = (
+    flows.Retry,
+    flows.Deadline,
+    flows.Fresh,
+    flows.Visits,
+    flows.Gate,
+    flows.Checkpoint,
+    flows.Effect,
+    flows.Servicing,
+    flows.Commits,
+)
 
 
 def blocks(page: Path) -> list[str]:
