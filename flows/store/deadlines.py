@@ -62,7 +62,7 @@ WITH given AS (
     WHERE t.workflow_id = %(workflow)s::uuid AND t.kind = 'freshness' AND t.name = ANY (%(names)s::text[]) AND t.status = 'fired'
 ), dropped AS (
     DELETE FROM outlast_timer t
-    WHERE t.workflow_id = %(workflow)s::uuid AND t.kind = 'freshness' AND t.name = ANY (%(names)s::text[]) AND t.status = 'pending'
+    WHERE t.workflow_id = %(workflow)s::uuid AND t.kind = 'freshness' AND t.name = ANY (%(names)s::text[]) AND t.fired_at IS NULL
 )
 INSERT INTO outlast_timer (workflow_id, kind, name, on_expiry, due_at, epoch, intent_version, policy_version, status)
 SELECT w.id, 'freshness', g.name, g.on_expiry, flows_now() + g.span, w.epoch, w.intent_version, w.policy_version, 'pending'
@@ -83,7 +83,7 @@ def renew(workflow: UUID, budgets: Mapping[str, Deadline], using: str) -> None:
 
 USED = """
 DELETE FROM outlast_timer
-WHERE workflow_id = %(workflow)s::uuid AND kind = 'freshness' AND name = ANY (%(names)s::text[]) AND status = 'pending'
+WHERE workflow_id = %(workflow)s::uuid AND kind = 'freshness' AND name = ANY (%(names)s::text[]) AND fired_at IS NULL
 """
 
 

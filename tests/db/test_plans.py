@@ -17,6 +17,7 @@ from flows.store import (
     candidates,
     claim,
     context,
+    deadlines,
     events,
     leave,
     load,
@@ -230,6 +231,16 @@ def test_timers(busy: LocalWorker) -> None:
     assert "outlast_timer_due" in plan.indexes
     due = list(Timer.objects.filter(status="pending").values_list("pk", flat=True)[:10])
     good(explain(timers.FIRE, {"ids": due, "priority_seconds": 60}), 700)
+
+
+def test_deadlines(busy: LocalWorker) -> None:
+    run = Line.start({})
+    keys = {"workflow": run.id, "kinds": ["sla"], "names": [""]}
+    good(explain(deadlines.HANDLE, keys), 40)
+    good(explain(deadlines.REARM, keys), 40)
+    good(explain(deadlines.TELL, {"id": 1}), 20)
+    good(explain(deadlines.RENEW, {"workflow": run.id, "names": ["main"], "policies": ["breach"], "spans": ["1 hour"]}), 60)
+    good(explain(deadlines.USED, {"workflow": run.id, "names": ["main"]}), 40)
 
 
 def test_the_look_of_an_idle_second(busy: LocalWorker) -> None:

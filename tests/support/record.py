@@ -53,7 +53,7 @@ def tables() -> list[str]:
     names = [model._meta.db_table for model in models if model._meta.db_table != KEPT]
     users = get_user_model()
     return [*names, users.groups.through._meta.db_table, users.user_permissions.through._meta.db_table,
-            users._meta.db_table, Group._meta.db_table]  # fmt: skip
+            users._meta.db_table, Group.permissions.through._meta.db_table, Group._meta.db_table]  # fmt: skip
 
 
 def wipe(*, large: bool = False) -> None:
