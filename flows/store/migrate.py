@@ -59,7 +59,8 @@ WITH old AS (
     FROM moved m WHERE o.workflow_id = %(id)s::uuid AND o.closed_at IS NULL
     RETURNING o.id, o.status
 ), bound AS (
-    UPDATE outlast_timer t SET epoch = m.epoch
+    UPDATE outlast_timer t
+    SET epoch = m.epoch, on_expiry = CASE WHEN t.kind = 'wait_deadline' THEN coalesce(%(on_expiry)s, t.on_expiry) ELSE t.on_expiry END
     FROM moved m WHERE t.workflow_id = %(id)s::uuid AND t.fired_at IS NULL AND t.commitment_id IS NULL
       AND (t.wait_id IS NULL OR t.wait_id = %(keep_wait)s::bigint)
 ), dropped AS (

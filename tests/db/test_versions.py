@@ -208,6 +208,7 @@ def test_the_same_wait_goes_over_with_its_deadline(worker: LocalWorker, declare:
     wait = WaitRow.objects.get()
     assert (wait.status, wait.epoch, wait.deadline_at, wait.on_expiry, wait.visit) == ("open", 1, until, "node:after", 1)
     assert status(run) == ("waiting", "WAITING", "ask")
+    assert list(wait.workflow.timers.values_list("kind", "on_expiry")) == [("wait_deadline", "node:after")]
     assert (row(run).due_at, note(run)["kept"]) == (until, ["wait"])
     clock.move(minutes=20)
     worker.tick()
