@@ -7,7 +7,7 @@ Nothing passes an effect in doubt, nobody migrates under an owner, and what is o
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -17,7 +17,7 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload, versions
 from flows.core.definition import Definition
-from flows.core.errors import CannotMigrate, HalfMove, UnknownWorkflow
+from flows.core.errors import CannotMigrate, HalfMove, PayloadError, UnknownWorkflow
 from flows.core.protocol import TERMINAL, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Workflow
@@ -90,6 +90,7 @@ class _Plan:
     steps: Sequence[Definition]
     walked: versions.Walked
     over: Carried
+    given: Mapping[str, str]
 
 
 def migrate(
@@ -204,12 +205,13 @@ def _answer(seen: Seen, answer: Answer, steps: Sequence[Definition], node: str, 
 
 def _steps(seen: Seen, to: int | None) -> Sequence[Definition]:
     row = seen.row
-    if to is not None and to == row.flow_version:
+    if to is not None and registry.flow(row.flow_name, to).definition.version == row.flow_version:
         raise _No(Answer.ALREADY, _drifted(row.flow_name, row.flow_version, row.fingerprint))
     found = registry.steps(row.flow_name, row.flow_version, to)
     if found or seen.status in TERMINAL:
         return found
-    if to is None and not any(v > row.flow_version for v in registry.known().versions(row.flow_name)):
+    loaded = registry.known().versions(row.flow_name)
+    if to is None and row.flow_version in loaded and max(loaded) == row.flow_version:
         raise _No(Answer.ALREADY, _drifted(row.flow_name, row.flow_version, row.fingerprint))
     wanted = f"version {to}" if to is not None else "a newer version"
     raise _No(
@@ -254,11 +256,19 @@ def _plan(seen: Seen, steps: Sequence[Definition], using: str) -> _Plan:
                 f"{target.version}, or version {seen.row.flow_version} loaded"
             )
         over = carried(seen, target, walked, using)
+        given = {name: _encoded(name, value) for name, value in walked.results.items()}
     except CannotMigrate as no:
         if no.__cause__ is not None:
             logger.error("workflow %s cannot be migrated: %s", seen.row.id, no, exc_info=no.__cause__)
         raise _No(Answer.REFUSED, identify.reason(str(no))) from no
-    return _Plan(seen, steps, walked, over)
+    return _Plan(seen, steps, walked, over, given)
+
+
+def _encoded(name: str, value: Any) -> str:
+    try:
+        return payload.encode(value, f"the result of {name}", conf.MAX_RESULT_BYTES)
+    except PayloadError as fault:
+        raise CannotMigrate(f"the result for node {name!r} cannot be kept: {fault.problem}") from fault
 
 
 def _move(plan: _Plan, label: str, reason: str, using: str) -> bool:
@@ -294,7 +304,7 @@ def _aim(seen: Seen) -> tuple[Status, str]:
 
 def _arrow(plan: _Plan, label: str, reason: str, version: int, seen_status: str, status: Status, outcome: str) -> store.Migrate:
     seen, row, over, target = plan.seen, plan.seen.row, plan.over, plan.steps[-1]
-    given = sorted(plan.walked.results)
+    given = sorted(plan.given)
     return store.Migrate(
         id=row.id,
         version=version,
@@ -319,9 +329,7 @@ def _arrow(plan: _Plan, label: str, reason: str, version: int, seen_status: str,
         on_expiry=over.on_expiry,
         given_nodes=given,
         given_visits=[seen.state.visits.get(name, 0) for name in given],
-        given_results=[
-            payload.encode(plan.walked.results[name], f"the result of {name}", conf.MAX_RESULT_BYTES * 2) for name in given
-        ],
+        given_results=[plan.given[name] for name in given],
         ref=label,
         note=_note(plan, reason),
     )

@@ -592,3 +592,21 @@ def test_the_async_twin(worker: LocalWorker, declare: Declare) -> None:
     run = version(declare, NAME, 1, line("a")).start({})
     version(declare, NAME, 2, line("a", "b"), migrate_from={1: {}})
     assert async_to_sync(flows.amigrate)(run).answer == "migrated"
+
+
+def test_a_result_that_is_too_large(worker: LocalWorker, declare: Declare, settings: Any) -> None:
+    settings.OUTLAST = {**settings.OUTLAST, "MAX_RESULT_BYTES": 100}
+    run = version(declare, NAME, 1, line("a")).start({})
+    version(declare, NAME, 2, line("a", "b"), migrate_from={1: lambda state: Migrated("b", results={"a": "x" * 200})})
+    found = flows.migrate(run)
+    assert (found.answer, status(run)[0]) == ("refused", "runnable")
+    assert "the result for node 'a' cannot be kept" in found.reason
+
+
+def test_a_flow_that_is_not_known_here(worker: LocalWorker, declare: Declare) -> None:
+    one = version(declare, NAME, 1, line("a"))
+    run = one.start({})
+    unload(one)
+    found = flows.migrate(run)
+    assert (found.answer, found.to_version) == ("refused", 0)
+    assert "no migrate_from leads from version 1 to a newer version" in found.reason
