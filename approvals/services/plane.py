@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from approvals.core.status import STATUS_AFTER
 from approvals.store import requests as store
 from flows.conf import conf
 from flows.core import payload
 from flows.core.errors import HalfMove
+from flows.core.history import Asked
 from flows.core.state import ApprovalFact
 from flows.registry import Opening
 
@@ -63,6 +65,15 @@ class ApprovalPlane:
                 expired=row.expired,
                 used_by=row.used_by,
             )
+        return found
+
+    def asked(self, using: str, workflow_ids: Sequence[Any]) -> Mapping[Any, Sequence[Asked]]:
+        """All requests of these workflows; what an answer made of a request is told apart from what became of the request later."""
+        found: dict[Any, list[Asked]] = {}
+        for row in store.of_workflows(workflow_ids, using):
+            answered = STATUS_AFTER[row.answer].value if row.answer else ""
+            asked = Asked(row.wait, row.node, str(row.id), row.digest, row.intent_version, answered, row.expires_at, row.used_by)
+            found.setdefault(row.workflow, []).append(asked)
         return found
 
     def use(self, using: str, request_id: str, activity_seq: int) -> bool:

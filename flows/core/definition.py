@@ -59,6 +59,11 @@ class Definition:
         return frozenset(name for name in named if isinstance(self.nodes.get(name), Approval))
 
     @cached_property
+    def asks_people(self) -> bool:
+        """Whether some node of this flow is an approval."""
+        return any(isinstance(node, Approval) for node in self.nodes.values())
+
+    @cached_property
     def compensates(self) -> bool:
         """Whether some effect of this flow can be compensated."""
         return any(effect.compensate is not None for node in self.nodes.values() for effect in node.all_effects())

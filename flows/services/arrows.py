@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,13 @@ from flows.core import moves, payload
 from flows.core.decide import DEFINITION_FAULT, Decided
 from flows.core.effects import OperationStatus
 from flows.core.errors import PayloadError
+from flows.core.history import IN_DOUBT
 from flows.core.nodes.activity import Activity
 from flows.core.protocol import ActivityStatus, AttemptOutcome, Outcome, Status, WaitStatus
 from flows.core.verdicts import Verdict
 from flows.services.owned import Owned
 from flows.store.move import Move
-from flows.store.sql import dumps
+from flows.store.sql import dumps, loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Settlement:
 class Ending:
     """How the running attempt ended: with an encoded result, or with a code; what it knows of its operations.
 
-    `open`: those it knows nothing of.
+    `open`: those it knows nothing of. `failure`: what of its failure does not follow from code and class (`flows.core.failures`).
     """
 
     outcome: AttemptOutcome
@@ -43,6 +45,7 @@ class Ending:
     error_class: str | None = None
     settled: tuple[Settlement, ...] = ()
     open: tuple[str, ...] = ()
+    failure: Mapping[str, Any] | None = None
 
 
 REFUSED = Ending(AttemptOutcome.REFUSED)
@@ -228,6 +231,7 @@ def _end_activity(owned: Owned, arrow: Move, ending: Ending | None, otherwise: A
     arrow.result, arrow.attempt_outcome = ending.result, ending.outcome
     arrow.attempt_error, arrow.error_class = ending.code, ending.error_class
     arrow.trigger, arrow.trigger_ref = ("completed" if good else ending.outcome.value), str(activity.seq)
+    _noted(arrow, {"failure": ending.failure, IN_DOUBT: ending is REFUSED and activity.doubt})
 
 
 def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
@@ -243,18 +247,24 @@ def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
 
 
 def _note(arrow: Move, decided: Decided, via: tuple[str, ...]) -> Move:
-    note: dict[str, Any] = {}
-    if via:
-        note["via"] = list(via)
-    if decided.dropped:
-        note["dropped"] = list(decided.dropped)
-    if decided.refusal is not None:
-        note["verdict"] = decided.refusal.verdict.value
-        note["reason"] = decided.refusal.reason
-    if decided.fault is not None:
-        note["fault"] = type(decided.fault).__name__
-    if decided.deadline_handled:
-        note["deadline"] = "passed"
-        arrow.deadline_handled = True
-    arrow.note = dumps(note) if note else arrow.note
+    refusal = decided.refusal
+    arrow.deadline_handled = decided.deadline_handled
+    return _noted(
+        arrow,
+        {
+            "via": list(via),
+            "dropped": list(decided.dropped),
+            "verdict": refusal.verdict.value if refusal is not None else None,
+            "reason": refusal.reason if refusal is not None else None,
+            "fault": type(decided.fault).__name__ if decided.fault is not None else None,
+            "deadline": "passed" if decided.deadline_handled else None,
+        },
+    )
+
+
+def _noted(arrow: Move, facts: Mapping[str, Any]) -> Move:
+    """Add to the arrow's note what there is of these. Replay reads it: what the engine knew and no other row holds."""
+    found = {name: value for name, value in facts.items() if value}
+    if found:
+        arrow.note = dumps({**(loads(arrow.note) or {}), **found})
     return arrow

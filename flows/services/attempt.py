@@ -22,6 +22,7 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.effects import Effect
 from flows.core.errors import ActivityError, Failure, LostOwnership, StateConflict, classify
+from flows.core.failures import unlisted
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity, Decision
 from flows.core.nodes.pipeline import Pipeline
@@ -194,7 +195,14 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         tidy(connection, before)
         settled = begun.at_error(whole, error, returned=returned)
         class_name = failure.classes[0] if failure.classes else None
-        ending = Ending(AttemptOutcome.FAILED, code=failure.code, error_class=class_name, settled=settled, open=tuple(begun.open))
+        ending = Ending(
+            AttemptOutcome.FAILED,
+            code=failure.code,
+            error_class=class_name,
+            settled=settled,
+            open=tuple(begun.open),
+            failure=unlisted(failure),
+        )
         return Failed(failure, doubtful=bool(begun.open)), ending
     return Completed(payload.decode(json.loads(text))), Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
 

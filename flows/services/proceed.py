@@ -21,16 +21,18 @@ from typing import TypeGuard
 
 from flows import registry
 from flows.core import moves
+from flows.core.course import visit_of
 from flows.core.decide import Decided, decide
 from flows.core.errors import LostOwnership
 from flows.core.nodes.activity import Activity
+from flows.core.nodes.pipeline import first_step
 from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.dispatch import after_commit, hints_for, look_soon
 from flows.services import arrows, control, effects, notices, obligations
 from flows.services.arrows import Ending
 from flows.services.clock import now
-from flows.services.follow import first_step, known_results, now_running, timeout_of, visit_of
+from flows.services.follow import known_results, now_running, timeout_of
 from flows.services.owned import Owned, evidence_of, reload
 from flows.store import advance as hot
 from flows.store import attempts, events, locks
@@ -210,7 +212,7 @@ def _cancel(owned: Owned, code: str, ending: Ending | None) -> Progress | None:
     with committing("cancel", owned.using):
         if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
             return None
-        control.cancel(row.id, reason=code, using=owned.using)
+        control.cancel_decided(row.id, code, owned.using)
         if activity is not None and ending is not None and ending.result is not None:
             attempts.keep_late(row.id, activity.seq, activity.number, ending.result, owned.using)
         if row.user_id is not None:
@@ -232,7 +234,7 @@ def _open(
     node = owned.definition.nodes[move.node]
     assert isinstance(node, Activity)
     going_on = not owned.pause and keeping.may_continue(node.queue, node.placement)
-    visit, timeout = visit_of(owned.state, move), timeout_of(node, move.step)
+    visit, timeout = visit_of(owned.state, move, node), timeout_of(node, move.step)
     used = owned.facts.approvals.get(node.gate.approved_by) if node.gate and node.gate.approved_by else None
     if going_on and used is None and _is_plain(ending, owned, trigger, decided):
         done = _done(owned, move.node, ending, move.via)
@@ -307,6 +309,7 @@ def _woken_at_once(
         activity=None,
         results=known_results(owned, trigger, decided),
         visits=MappingProxyType({**owned.state.visits, move.node: arrow.visit}),
+        deadline_passed=owned.state.deadline_passed and not decided.deadline_handled,
         wait=WaitState(made.wait_id or 0, move.node, move.kind, arrow.visit, evidence, False, move.reason),
     )
     return proceed(owned, Woken(), keeping)

@@ -29,6 +29,16 @@ def commit_in(items: Sequence[pytest.Item], folder: Path) -> None:
             names.append("transactional_db")
 
 
+def strays(request: pytest.FixtureRequest) -> bool:
+    """Whether this test changes a definition, or what a function of it answers, under a run: then no replay can go the recorded way.
+
+    (`TAMPERS`: all tests of the module edit the record.)
+    """
+    if getattr(request.module, "TAMPERS", False):
+        return True
+    return request.node.name.partition("[")[0] in getattr(request.module, "STRAYS", ())
+
+
 @pytest.fixture(scope="session")
 def quick_commits(django_db_setup: None, django_db_blocker: Any) -> None:
     """Commits of tests need not reach the disk."""
@@ -38,13 +48,15 @@ def quick_commits(django_db_setup: None, django_db_blocker: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def sound(request: pytest.FixtureRequest, quick_commits: None, django_db_blocker: Any) -> Iterator[None]:
-    """At the end of every test the log says what the rows say, and nobody is stranded."""
+    """At the end of every test the log says what the rows say, nobody is stranded, and a replay goes the way that is recorded."""
     for name in sorted(DJANGO & set(request.fixturenames)) or ["db"]:
         request.getfixturevalue(name)
     yield
     if not getattr(request.module, "KEEPS_RECORD", False):
         with django_db_blocker.unblock():
             assert records.unsound() == []
+            if not strays(request):
+                assert records.astray() == []
             assert records.stranded() == []
 
 
@@ -77,10 +89,12 @@ def worker(transactional_db: None) -> Iterator[LocalWorker]:
 
 
 @pytest.fixture
-def declare(worker: LocalWorker) -> Iterator[Callable[..., type[Flow]]]:
+def declare(request: pytest.FixtureRequest, worker: LocalWorker) -> Iterator[Callable[..., type[Flow]]]:
     """Declare flows for this test; the worker offers them."""
     with factories.declaring(worker) as declaring:
         yield declaring
+        if not strays(request):
+            assert records.astray() == []  # while they are known
 
 
 @pytest.fixture

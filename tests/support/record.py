@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 from django.db import connection, transaction
 
 from flows.dispatch import Hint
-from flows.services import describe
+from flows.services import describe, replay
 
 APPS = ("outlast_approvals", "outlast_flows", "admin", "sessions")
 KEPT = "outlast_tick"
@@ -67,6 +67,13 @@ def wipe(*, large: bool = False) -> None:
 def unsound() -> list[str]:
     """Where log and row differ, over every workflow there is."""
     return [f"{row_id}: {differences}" for row_id, differences in describe.verify() if differences]
+
+
+def astray() -> list[str]:
+    """Workflows whose recorded way the engine would not go again: everything is replayed, of the flows that are known by now."""
+    if connection.in_atomic_block:
+        return []
+    return [f"{found.flow} {found.id}: {found.drift}" for found in replay.replay() if found.drift is not None]
 
 
 def stranded() -> list[str]:
