@@ -107,7 +107,8 @@ class History:
     Attributes:
         row: what the workflow's row says now, by the names of `fold.FIELDS`. log: in order of `seq`. visits: by activity.
         attempts: by activity and number. waits, asked: in the order in which they were opened.
-        deadlines: those that have passed, by timer. refused: node whose gate refused, by the workflow's version then. result: the workflow's.
+        deadlines: those that have passed, by timer. refused: the node whose gate refused, and the verdict, by the workflow's version then.
+        result: the workflow's.
     """
 
     id: str
@@ -123,7 +124,7 @@ class History:
     waits: tuple[Waited, ...] = ()
     asked: tuple[Asked, ...] = ()
     deadlines: tuple[Passed, ...] = ()
-    refused: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     result: Any = None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from flows.core.course import Course
 from flows.core.definition import Definition
-from flows.core.history import Asked, Logged
+from flows.core.history import Asked, Drift, Logged
 from flows.core.nodes import candidate_of
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.base import Node
@@ -64,10 +64,23 @@ def was_looked(course: Course, t: Logged, definition: Definition) -> bool:
     return t.trigger == "refused" and (verdict in LOOKED or (verdict == Verdict.BUDGET_EXHAUSTED and own))
 
 
+def contradiction(course: Course, t: Logged) -> Drift | None:
+    """The arrow and the verdict that was recorded with it must name the same; what is given must at least not contradict itself."""
+    refused, verdict = _refused(course, t), t.note.get("verdict")
+    if refused is None or verdict is None or refused[1] == verdict:
+        return None
+    return Drift(t.seq, "verdict", verdict, refused[1])
+
+
 def _refusing(course: Course, t: Logged) -> str:
     """The node whose gate refused at this arrow."""
-    before = t.seq - 2 if course.pin is not None else t.seq - 1
-    return course.history.refused.get(before, t.to_node)
+    refused = _refused(course, t)
+    return refused[0] if refused is not None else t.to_node
+
+
+def _refused(course: Course, t: Logged) -> tuple[str, str] | None:
+    """What stands among the verdicts of the refusal behind this arrow: it was written before the arrow, and before one that pinned a release."""
+    return course.history.refused.get(t.seq - 2 if course.pin is not None else t.seq - 1)
 
 
 def _policy(t: Logged) -> PolicyFact:

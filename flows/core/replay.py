@@ -112,6 +112,8 @@ class Replay:
             return self._start(t)
         if t.trigger == "migrate":
             return self._migration(t)
+        if self.strict and (found := recalled.contradiction(self.course, t)) is not None:
+            return found
         if self.strict and t.trigger == "completed" and (found := self._candidate(t)) is not None:
             return found
         if not decides:
@@ -225,6 +227,8 @@ class Replay:
         for field in FIELDS:
             if (log[field] or "") != (self.history.row[field] or ""):
                 return Drift(course.seq, f"row {field}", self.history.row[field], log[field])
+        if course.version != self.history.version:
+            return Drift(course.seq, "row flow_version", self.history.version, course.version)
         return None
 
 

@@ -55,7 +55,7 @@ def histories(ids: Sequence[UUID], using: str) -> Iterator[History | Unreadable]
                 waits=tuple(_waited(one) for one in waits[row_id]),
                 asked=tuple(asked.get(row_id, ())),
                 deadlines=tuple(Passed._make(one[1:]) for one in deadlines[row_id]),
-                refused={one[1]: one[2] for one in refusals[row_id]},
+                refused={one[1]: (one[2], one[3]) for one in refusals[row_id]},
             )
         except PayloadError as error:
             yield Unreadable(str(row_id), row[1], row[2], row[4], str(error))

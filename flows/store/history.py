@@ -83,7 +83,7 @@ WHERE workflow_id = ANY (%(ids)s::uuid[]) AND status IN ('fired', 'handled') AND
 """
 
 REFUSALS = """
-SELECT workflow_id, version, node FROM outlast_verdict WHERE workflow_id = ANY (%(ids)s::uuid[]) AND verdict <> 'ALLOWED' ORDER BY id
+SELECT workflow_id, version, node, verdict FROM outlast_verdict WHERE workflow_id = ANY (%(ids)s::uuid[]) AND verdict <> 'ALLOWED' ORDER BY id
 """
 
 
@@ -118,5 +118,5 @@ def deadlines(ids: Sequence[UUID], using: str) -> Rows:
 
 
 def refusals(ids: Sequence[UUID], using: str) -> Rows:
-    """Whose gates refused them, and at which version."""
+    """Whose gates refused them, at which version, and how."""
     return run("history: refusals", REFUSALS, {"ids": list(ids)}, using)
