@@ -12,7 +12,7 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test up chaos lint format bench designs lock clean setup
+.PHONY: help demo test up chaos lint format bench designs replays lock clean setup
 
 help: ## What there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1	/' | expand -t 16
@@ -46,6 +46,9 @@ designs: setup ## Outlast beside simpler designs, on the same faults: a quarter 
 	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python -m benchmarks.designs.harness \
 	  $(if $(RUNS),--runs $(RUNS)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
 	  $(if $(DESIGNS),--designs $(DESIGNS)) $(if $(DURATION),--duration $(DURATION))
+
+replays: setup ## How fast recorded workflows are replayed (N=1000: of so many)
+	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python -m benchmarks.replaying.run $(if $(N),--n $(N))
 
 lock: setup ## Compiles requirements*.txt anew from pyproject.toml
 	@exec $(BIN)/python -m project.dev.lock

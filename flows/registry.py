@@ -17,6 +17,7 @@ from flows.core import definition as declared
 from flows.core import versions
 from flows.core.definition import Definition, Flow
 from flows.core.errors import DefinitionError, UnknownFlow
+from flows.core.history import Asked
 from flows.core.moves import Park
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.base import Node
@@ -170,6 +171,9 @@ class WaitPlane(Protocol):
 
     def facts(self, using: str, workflow_id: Any, nodes: Sequence[str]) -> Mapping[str, ApprovalFact | None]:
         """What the gate must know about the newest request of each of these nodes."""
+
+    def asked(self, using: str, workflow_ids: Sequence[Any]) -> Mapping[Any, Sequence[Asked]]:
+        """All that was ever asked for these workflows, by workflow, in the order in which it was asked; for replay."""
 
     def use(self, using: str, request_id: str, activity_seq: int) -> bool:
         """Use the approval up for that activity, in the arrow's transaction; False if it is not to be had any more."""

@@ -10,6 +10,7 @@ from typing import Any
 from flows import (
     COMPLETE,
     ESCALATE,
+    FAILED,
     Activity,
     Branch,
     Deadline,
@@ -183,7 +184,17 @@ class Dated(Flow):
     done = End(COMPLETE)
 
 
-STANDARD = (Line, Ask, Nap, Pipe, Fork, Cross, Dated)
+class Doomed(Flow):
+    """One step, and the end is bad."""
+
+    class Meta:
+        name = "t-doomed"
+
+    one = Activity(work, then="gave_up")
+    gave_up = End(FAILED)
+
+
+STANDARD = (Line, Ask, Nap, Pipe, Fork, Cross, Dated, Doomed)
 
 
 @contextmanager
@@ -310,24 +321,12 @@ def in_status(wanted: Status, worker: LocalWorker, key: str | None = None) -> St
             started = Line.start({}, key=key)
             control.supersede(started, goal="another")
         case Status.FAILED:
-            started = Line.start({}, key=key)
-            fail_for_good(take_one(worker))
+            started = Doomed.start({}, key=key)
+            worker.run()
         case _:
             raise AssertionError(f"no arrow leads to {wanted} yet")
     assert row(started).status == wanted
     return started
-
-
-def fail_for_good(owned: Owned) -> None:
-    """End a claimed workflow as failed, as a deadline with FAIL would."""
-    from flows.core.decide import Decided
-    from flows.core.moves import Finish
-    from flows.core.protocol import Outcome
-    from flows.services import arrows
-    from flows.store.move import move
-
-    decided = Decided(Finish(owned.state.node, Status.FAILED, Outcome.FAILED, code="TEST"))
-    assert move(arrows.finish(owned, decided, decided.move, None), owned.using) is not None  # type: ignore[arg-type]
 
 
 def another_worker(name: str = "", **options: Any) -> LocalWorker:

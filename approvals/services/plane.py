@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from approvals.core.status import RequestStatus
+from approvals.core.status import STATUS_AFTER, RequestStatus
 from approvals.store import requests as store
 from flows.conf import conf
 from flows.core import payload
 from flows.core.errors import HalfMove
+from flows.core.history import Asked
 from flows.core.moves import Park
 from flows.core.nodes.base import Node
 from flows.core.nodes.waits import Approval
@@ -81,6 +82,17 @@ class ApprovalPlane:
                 expired=row.expired,
                 used_by=row.used_by,
             )
+        return found
+
+    def asked(self, using: str, workflow_ids: Sequence[Any]) -> Mapping[Any, Sequence[Asked]]:
+        """All requests of these workflows; what an answer made of a request is told apart from what became of the request later."""
+        found: dict[Any, list[Asked]] = {}
+        for row in store.of_workflows(workflow_ids, using):
+            answered = STATUS_AFTER[row.answer].value if row.answer else ""
+            question = row.candidate_node, row.role, tuple(row.answers), row.self_approval
+            bound = row.digest, row.intent_version
+            asked = Asked(row.wait, row.node, str(row.id), *bound, answered, row.expires_at, row.used_by, question)
+            found.setdefault(row.workflow, []).append(asked)
         return found
 
     def use(self, using: str, request_id: str, activity_seq: int) -> bool:

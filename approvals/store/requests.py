@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -256,3 +257,35 @@ def newest(workflow_id: Any, nodes: Sequence[str], using: str) -> list[Newest]:
     """The newest request of each of these nodes."""
     rows = run("newest requests", NEWEST, {"workflow": workflow_id, "nodes": list(nodes)}, using)
     return [Newest(row[0], row[1], row[2], row[3], row[4], loads(row[5]), row[6], row[7]) for row in rows]
+
+
+OF_WORKFLOWS = """
+SELECT workflow_id, wait_id, node, id, digest, intent_version, answer, expires_at, used_by, candidate_node, role, answers, self_approval
+FROM outlast_approval_request
+WHERE workflow_id = ANY (%(workflows)s::uuid[]) ORDER BY workflow_id, id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A request as replay needs it."""
+
+    workflow: UUID
+    wait: int
+    node: str
+    id: int
+    digest: str
+    intent_version: int
+    answer: str
+    expires_at: datetime | None
+    used_by: int | None
+    candidate_node: str
+    role: str
+    answers: list[str]
+    self_approval: bool
+
+
+def of_workflows(workflows: Sequence[UUID], using: str) -> list[Past]:
+    """Every request of these workflows, each workflow's in the order in which they were asked."""
+    rows = run("requests of workflows", OF_WORKFLOWS, {"workflows": list(workflows)}, using)
+    return [Past(*(*row[:11], loads(row[11]), row[12])) for row in rows]

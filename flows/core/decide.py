@@ -54,6 +54,11 @@ class Decided:
     handled: tuple[tuple[str, str], ...] = ()
     releases: tuple[str, ...] = ()
 
+    @property
+    def handled_words(self) -> list[str]:
+        """`handled`, as the log says it."""
+        return [f"{kind} {name}".rstrip() for kind, name in self.handled]
+
 
 def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
     """What comes next for this workflow."""

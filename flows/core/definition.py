@@ -83,6 +83,11 @@ class Definition:
         return frozenset(name for name in named if isinstance(self.nodes.get(name), Approval))
 
     @cached_property
+    def asks_people(self) -> bool:
+        """Whether some node of this flow is an approval."""
+        return any(isinstance(node, Approval) for node in self.nodes.values())
+
+    @cached_property
     def probes(self) -> Mapping[str, Fresh]:
         """Everything outside that some gate of this flow wants fresh, by name."""
         return {name: probe for node in self.nodes.values() if node.gate for name, probe in node.gate.probes.items()}

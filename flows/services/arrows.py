@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from flows.conf import conf
 from flows.core import moves, payload
 from flows.core.artifact import ModelCall
+from flows.core.course import looks_again
 from flows.core.decide import DEFINITION_FAULT, Decided
 from flows.core.effects import OperationStatus
 from flows.core.errors import PayloadError
+from flows.core.history import IN_DOUBT
 from flows.core.nodes.activity import Activity
 from flows.core.protocol import ActivityStatus, AttemptOutcome, Outcome, Status, WaitStatus
 from flows.core.verdicts import Verdict
@@ -37,6 +40,7 @@ class Ending:
 
     `open`: those it knows nothing of. `calls`: its model calls, `context_hash`: what it last built for one.
     `explained`: why its checkpoint is in conflict with what there is, for the log.
+    `failure`: what of its failure does not follow from code and class (`flows.core.failures`).
     """
 
     outcome: AttemptOutcome
@@ -48,6 +52,7 @@ class Ending:
     calls: tuple[ModelCall, ...] = ()
     context_hash: str = ""
     explained: str = ""
+    failure: Mapping[str, Any] | None = None
 
 
 REFUSED = Ending(AttemptOutcome.REFUSED)
@@ -126,25 +131,14 @@ def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending 
     """
     arrow = _arrow(owned, Status.WAITING, move.node)
     arrow.outcome, arrow.error_code, arrow.notice = move.outcome, move.code, True
-    if owned.state.wait is not None and _looks_again(owned, decided, move):
+    wait = owned.state.wait
+    if wait is not None and looks_again(wait.kind, owned.state, decided, move):
         return _note(arrow, decided, move.via)
     arrow.wait_kind, arrow.reason = "human", (move.reason or move.code)[:500]
     same = move.node == owned.row.node
     _end_activity(owned, arrow, ending or REFUSED, ActivityStatus.SCHEDULED if same else ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)
     return _note(arrow, decided, move.via)
-
-
-def _looks_again(owned: Owned, decided: Decided, move: moves.Suspend) -> bool:
-    """Whether the open wait stays, with what has arrived for it: nobody has decided on that yet, and resuming does.
-
-    Not beside an open activity: that is tried again, or a person is asked about it. For a person's wait nothing arrives but their resume;
-    the next one says anew what they are wanted for.
-    """
-    if owned.state.activity is not None or (owned.state.wait is not None and owned.state.wait.kind == "human"):
-        return False
-    unseen = decided.refusal is not None and decided.wait_result is None and move.node == owned.row.node
-    return decided.fault is not None or unseen or move.outcome is Outcome.WORKFLOW_MIGRATION_REQUIRED
 
 
 def finish(owned: Owned, decided: Decided, move: moves.Finish, ending: Ending | None) -> Move:
@@ -259,6 +253,7 @@ def _end_activity(owned: Owned, arrow: Move, ending: Ending | None, otherwise: A
     if ending.explained:
         arrow.note = dumps({"conflict": ending.explained})
     arrow.trigger, arrow.trigger_ref = ("completed" if good else ending.outcome.value), str(activity.seq)
+    _noted(arrow, {"failure": ending.failure, IN_DOUBT: ending is REFUSED and activity.doubt})
 
 
 def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
@@ -274,17 +269,23 @@ def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
 
 
 def _note(arrow: Move, decided: Decided, via: tuple[str, ...]) -> Move:
-    note: dict[str, Any] = loads(arrow.note) if arrow.note else {}
-    if via:
-        note["via"] = list(via)
-    if decided.dropped:
-        note["dropped"] = list(decided.dropped)
-    if decided.refusal is not None:
-        note["verdict"] = decided.refusal.verdict.value
-        note["reason"] = decided.refusal.reason
-    if decided.fault is not None:
-        note["fault"] = type(decided.fault).__name__
-    if decided.handled:
-        note["deadline"] = [f"{kind} {name}".rstrip() for kind, name in decided.handled]
-    arrow.note = dumps(note) if note else arrow.note
+    refusal = decided.refusal
+    return _noted(
+        arrow,
+        {
+            "via": list(via),
+            "dropped": list(decided.dropped),
+            "verdict": refusal.verdict.value if refusal is not None else None,
+            "reason": refusal.reason if refusal is not None else None,
+            "fault": type(decided.fault).__name__ if decided.fault is not None else None,
+            "deadline": decided.handled_words,
+        },
+    )
+
+
+def _noted(arrow: Move, facts: Mapping[str, Any]) -> Move:
+    """Add to the arrow's note what there is of these. Replay reads it: what the engine knew and no other row holds."""
+    found = {name: value for name, value in facts.items() if value}
+    if found:
+        arrow.note = dumps({**(loads(arrow.note) or {}), **found})
     return arrow

@@ -21,6 +21,7 @@ from flows.core import payload
 from flows.core.context import Context
 from flows.core.effects import Effect
 from flows.core.errors import ActivityError, Failure, LostOwnership, classify
+from flows.core.failures import unlisted
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
@@ -287,6 +288,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
             settled=settled,
             open=tuple(begun.open),
             explained=told,
+            failure=unlisted(failure),
         )
         return Failed(failure, doubtful=bool(begun.open)), deciding.told(ending)
     ending = Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)

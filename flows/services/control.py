@@ -13,6 +13,7 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.definition import Flow
 from flows.core.errors import OutcomeUnknown, UnknownIntent, UnknownWorkflow
+from flows.core.history import BY_ENGINE
 from flows.core.protocol import LIVE, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Intent, Workflow
@@ -66,6 +67,16 @@ def cancel(workflow: Any, *, reason: str = "", by: Any = None, using: str | None
     Raises:
         UnknownWorkflow: there is none.
     """
+    return _cancel(workflow, reason, by, None, using)
+
+
+def cancel_decided(workflow: UUID, code: str, using: str, deadlines: Sequence[str] = ()) -> Controlled:
+    """The same, as the declared policy of a deadline or of a release: the engine decided it, and the log says so, and of which deadlines."""
+    noted: dict[str, Any] = {BY_ENGINE: True, **({"deadline": list(deadlines)} if deadlines else {})}
+    return _cancel(workflow, code, None, noted, using)
+
+
+def _cancel(workflow: Any, reason: str, by: Any, noted: dict[str, Any] | None, using: str | None) -> Controlled:
     alias = identify.alias(using)
     row_id = identify.workflow_id(workflow)
     with committing("cancel", alias):
@@ -77,7 +88,7 @@ def cancel(workflow: Any, *, reason: str = "", by: Any = None, using: str | None
         if status in TERMINAL:
             return Controlled(Answer.TOO_LATE, status, row_id)
         who = identify.label(by)
-        _on_the_way([row_id], Status.CANCELLED, "CANCEL_REQUESTED", "cancel", who, reason, alias)
+        _on_the_way([row_id], Status.CANCELLED, "CANCEL_REQUESTED", "cancel", who, reason, alias, noted)
         ledger.settle_fenced([row_id], "CANCEL_REQUESTED", alias)
         status = _locked_status(row_id, workflow, alias)
     return Controlled(Answer.ACCEPTED, status, row_id)
@@ -242,6 +253,7 @@ def _leave(
     using: str,
     *,
     target: str = "",
+    noted: dict[str, Any] | None = None,
 ) -> list[UUID]:
     return store.leave(
         list(ids),
@@ -253,14 +265,23 @@ def _leave(
         epoch_step=epoch_step,
         trigger=trigger,
         ref=ref,
-        note=_reason(reason),
+        note=dumps({**({"reason": identify.reason(reason)} if reason else {}), **noted}) if noted else _reason(reason),
         using=using,
     )
 
 
-def _on_the_way(ids: Sequence[UUID], target: Status, code: str, trigger: str, ref: str, reason: str, using: str) -> None:
+def _on_the_way(
+    ids: Sequence[UUID],
+    target: Status,
+    code: str,
+    trigger: str,
+    ref: str,
+    reason: str,
+    using: str,
+    noted: dict[str, Any] | None = None,
+) -> None:
     """Fence locked workflows; what they owe is serviced, and then they are at their end. Where nothing is owed, that is now."""
-    left = _leave(ids, Status.CANCELLING, "", code, 1, trigger, ref, reason, using, target=target)
+    left = _leave(ids, Status.CANCELLING, "", code, 1, trigger, ref, reason, using, target=target, noted=noted)
     registry.ended(left, using)
     for row_id in left:
         obligations.doubt(row_id, code, using, alive=True)

@@ -10,7 +10,7 @@ from typing import Any
 from flows.core import moves
 from flows.core.decide import Decided
 from flows.core.nodes.activity import Activity
-from flows.core.nodes.pipeline import Pipeline
+from flows.core.nodes.pipeline import Pipeline, first_step
 from flows.core.state import ActivityState, Completed, State, Trigger
 from flows.services.owned import Owned
 
@@ -20,6 +20,9 @@ def now_running(
 ) -> None:
     """The activity that `move` opened runs now."""
     state, row = owned.state, owned.row
+    results = known_results(owned, trigger, decided)
+    if move.step and visit > state.visits.get(move.node, 0):  # a pipeline's results are those of its newest visit
+        results = MappingProxyType({node: result for node, result in results.items() if node != move.node})
     row.node, row.version, row.error_code = move.node, version, None
     row.active_seq = row.activity_seq = seq
     row.step, row.visit, row.number, row.fence = move.step, visit, 1, 1
@@ -30,7 +33,7 @@ def now_running(
         state,
         node=move.node,
         wait=None,
-        results=known_results(owned, trigger, decided),
+        results=results,
         passed=still_passed(state, decided),
         visits=MappingProxyType({**state.visits, move.node: visit}),
         activity=ActivityState(seq=seq, node=move.node, step=move.step, visit=visit, number=1, fence=1),
@@ -53,16 +56,6 @@ def known_results(owned: Owned, trigger: Trigger, decided: Decided) -> Mapping[s
         first = owned.definition is not None and first_step(owned.definition.nodes[state.node]) == step
         result = {**({} if first else state.results.get(state.node) or {}), step: result}
     return MappingProxyType({**state.results, state.node: result})
-
-
-def visit_of(state: State, move: moves.Open) -> int:
-    if state.activity is not None and state.activity.node == move.node and move.step and move.step != state.activity.step:
-        return state.activity.visit
-    return state.visits.get(move.node, 0) + 1
-
-
-def first_step(node: Any) -> str:
-    return node.steps[0].name if isinstance(node, Pipeline) else ""
 
 
 def timeout_of(node: Activity, step: str) -> float:

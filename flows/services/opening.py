@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from flows import registry
 from flows.core import moves
+from flows.core.course import visit_of
 from flows.core.decide import Decided
 from flows.core.nodes.activity import Activity
 from flows.core.state import Woken
 from flows.services import arrows, releasing
-from flows.services.follow import now_running, timeout_of, visit_of
+from flows.services.follow import now_running, timeout_of
 from flows.services.owned import Owned
 from flows.services.proceed import Keeping, ask
 from flows.store.advance import open_woken
@@ -57,6 +58,6 @@ def _opening(owned: Owned, keeping: Keeping) -> _Opening | None:
     assert isinstance(node, Activity)
     if not keeping.may_continue(node.queue, node.placement) or not releasing.may_run(owned, keeping.offers):
         return None
-    visit, timeout = visit_of(owned.state, move), timeout_of(node, move.step)
+    visit, timeout = visit_of(owned.state, move, node), timeout_of(node, move.step)
     arrow = arrows.opening(owned, decided, move, node, None, visit=visit, timeout=timeout, going_on=True)
     return _Opening(owned, decided, move, arrow)

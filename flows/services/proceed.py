@@ -20,6 +20,7 @@ from typing import TypeGuard
 
 from flows import registry
 from flows.core import moves
+from flows.core.course import visit_of
 from flows.core.decide import Decided, decide
 from flows.core.errors import LostOwnership
 from flows.core.gate import Refusal
@@ -31,7 +32,7 @@ from flows.dispatch import after_commit, hints_for, look_soon
 from flows.services import arrows, control, effects, ledger, notices, obligations, recording, releasing
 from flows.services.arrows import Ending
 from flows.services.clock import now
-from flows.services.follow import known_results, now_running, still_passed, timeout_of, visit_of
+from flows.services.follow import known_results, now_running, still_passed, timeout_of
 from flows.services.owned import Owned, evidence_of, reload
 from flows.store import advance as hot
 from flows.store import attempts, events, locks
@@ -124,7 +125,7 @@ def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, 
             rested = store.rest(row.id, row.version, row.epoch, owned.worker, row.wake_seq, owned.using)
             return Progress.LEFT if rested else None
         case moves.CancelSelf(code=code):
-            return _cancel(owned, code, ending)
+            return _cancel(owned, code, decided, ending)
         case moves.Open() as move:
             return _open(owned, trigger, decided, move, keeping, ending)
         case moves.Park() as move:
@@ -198,7 +199,7 @@ def _doubt(owned: Owned, code: str, ending: Ending | None) -> Progress | None:
     return Progress.LEFT
 
 
-def _cancel(owned: Owned, code: str, ending: Ending | None) -> Progress | None:
+def _cancel(owned: Owned, code: str, decided: Decided, ending: Ending | None) -> Progress | None:
     """Cancel as a deadline says, unless something arrived or somebody else moved it; the result that came meanwhile is evidence.
 
     Nobody asked for it, so the accountable user is told.
@@ -209,7 +210,7 @@ def _cancel(owned: Owned, code: str, ending: Ending | None) -> Progress | None:
             return None
         if ending is not None and activity is not None and ledger.draws(owned, activity):
             ledger.settle(owned, activity, ending)  # before it is fenced: of that nobody would know what was used
-        control.cancel(row.id, reason=code, using=owned.using)
+        control.cancel_decided(row.id, code, owned.using, decided.handled_words)
         if activity is not None and ending is not None and ending.result is not None:
             attempts.keep_late(row.id, activity.seq, activity.number, ending.result, owned.using)
         if row.user_id is not None:
@@ -232,7 +233,7 @@ def _open(
     node = owned.definition.nodes[move.node]
     assert isinstance(node, Activity)
     going_on = not owned.pause and keeping.may_continue(node.queue, node.placement) and releasing.may_run(owned, keeping.offers)
-    visit, timeout = visit_of(owned.state, move), timeout_of(node, move.step)
+    visit, timeout = visit_of(owned.state, move, node), timeout_of(node, move.step)
     if going_on and _is_plain(ending, owned, trigger, decided):
         done = _done(owned, move.node, ending, move.via)
         made = hot.advance(done, step=move.step, visit=visit, timeout=timeout, placement=node.placement, using=owned.using)

@@ -242,6 +242,7 @@ class Debts(RuleBasedStateMachine):
             for run in self.runs.values():
                 self.bring_home(run, last)
             assert faults() == []
+            assert records.astray() == []
             self.each_thing_is_done_once()
         finally:
             factories.forget()

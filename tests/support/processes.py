@@ -26,7 +26,7 @@ from django.db import connections
 
 import flows
 from flows.core.fold import Difference
-from flows.services import describe
+from flows.services import describe, replay
 from project.dev import procs, servers
 from project.dev.engines import ServerError
 from project.settings import database_from_url
@@ -214,6 +214,7 @@ class Site:
         done = [line["operation"] for line in journal.read(self.world, journal.DONE)]
         assert len(done) == len(set(done)), "an effect happened twice"
         assert not self.faults()
+        assert not [found for found in replay.replay(using=ALIAS) if found.drift is not None]
         assert not self.rows("SELECT * FROM outlast_notice")
         assert not uneven_attempts(self.rows)
 

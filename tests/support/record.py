@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 from django.db import connection, transaction
 
 from flows.dispatch import Hint
-from flows.services import describe
+from flows.services import describe, replay
 from flows.store import invariants
 from flows.store.sql import run
 
@@ -69,6 +69,19 @@ def wipe(*, large: bool = False) -> None:
 def unsound() -> list[str]:
     """Where log and row differ, over every workflow there is."""
     return [f"{row_id}: {differences}" for row_id, differences in describe.verify() if differences]
+
+
+def astray() -> list[str]:
+    """Workflows whose recorded way the engine would not go again: everything is replayed, of the flows that are known by now."""
+    if connection.in_atomic_block:
+        return []
+    return [f"{found.flow} {found.id}: {found.drift}" for found in replay.replay() if found.drift is not None]
+
+
+def as_replayed() -> None:
+    """A replay of everything goes the recorded way."""
+    found = astray()
+    assert not found, "\n".join(found)
 
 
 def stranded() -> list[str]:

@@ -11,6 +11,7 @@ from flows.core.effects import Function
 from flows.core.errors import DefinitionError
 from flows.core.moves import Goto, Move, Open
 from flows.core.nodes.activity import Activity, qualified
+from flows.core.nodes.base import Node
 from flows.core.state import GIVEN, State
 
 
@@ -25,6 +26,11 @@ class Step:
     name: str
     do: Function
     timeout: timedelta = timedelta(minutes=10)
+
+
+def first_step(node: Node) -> str:
+    """The step that is opened by entering this node; "" if it has none."""
+    return node.steps[0].name if isinstance(node, Pipeline) else ""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from flows.core import graph, visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import budgets, decisions, find, operations, releases, rules, versions, words
+from flows.management import budgets, decisions, find, operations, releases, replays, rules, versions, words
 from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
@@ -88,6 +88,9 @@ class Command(BaseCommand):
         verb("preview", "What a supersede of a run's intent would end, undo and give back; nothing is changed.", identified=True)
         verb("verify", "Compare log and row of one run, or of all; of all, look for what breaks an invariant, too.").add_argument(
             "id", nargs="?", metavar="ID"
+        )
+        replays.add_arguments(
+            verb("replay", "Put recorded runs through the engine once more: do they arrive where the record says?")
         )
         verb("definitions", "List the flows that this process knows.")
         releases.add(
@@ -177,6 +180,15 @@ class Command(BaseCommand):
         self._say(f"{checked} checked, {len(rows)} differences{breaking}")
         if rows or broken:
             raise CommandError("Log and row differ." if rows else "The record breaks an invariant.")
+
+    def do_replay(self, **options: Any) -> None:
+        """Where record and replay part, or which runs another definition would break; none is good."""
+        names = ("ids", "flow", "live", "against")
+        found = replays.report(**{name: options[name] for name in names}, everything=options["all"], using=options["database"])
+        self._put(found.data, found.text, options)
+        self._say(found.said)
+        if found.wrong:
+            raise CommandError(found.wrong)
 
     def do_preview(self, *, id: str, **options: Any) -> None:
         """What the end of a run's goal means for every live run of it."""

@@ -1,0 +1,1 @@
+"""How fast recorded workflows are replayed, and that nothing is touched by it: `make replays`."""

@@ -1,0 +1,151 @@
+"""One workflow as it is recorded, in frozen values: what replay reads, and what it finds.
+
+Rows are tuples, for a replay of everything makes millions of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+#: In the note of a cancel that the engine decided (a deadline's policy), and of an arrow past an activity that was in doubt.
+BY_ENGINE, IN_DOUBT = "decided", "doubt"
+
+
+class Logged(NamedTuple):
+    """One row of the log."""
+
+    seq: int
+    from_status: str
+    to_status: str
+    from_node: str
+    to_node: str
+    outcome: str
+    epoch: int
+    trigger: str
+    ref: str
+    intent_version: int
+    policy_version: str
+    activity_seq: int | None
+    attempt: int | None
+    error_code: str | None
+    note: Mapping[str, Any]
+    at: datetime
+
+
+class Visited(NamedTuple):
+    """One visit of an activity node, or of one step of a pipeline, with its result if it is done."""
+
+    seq: int
+    node: str
+    step: str
+    visit: int
+    status: str
+    result: Any
+
+
+class Tried(NamedTuple):
+    """One ended attempt."""
+
+    outcome: str
+    error_code: str | None
+    error_class: str | None
+
+
+class Waited(NamedTuple):
+    """One wait, as it is now: evidence and `due` never change after it is closed."""
+
+    id: int
+    node: str
+    visit: int
+    kind: str
+    event_type: str
+    key: str
+    on_expiry: str
+    status: str
+    evidence: Any
+    result: Any
+    due: bool
+    closed_at: datetime | None = None
+
+
+class Passed(NamedTuple):
+    """A deadline that has passed: its timer, when it fired, what it says (`Deadline.word`), and whether that was done. `wait`: of which wait."""
+
+    id: int
+    kind: str
+    name: str
+    on_expiry: str
+    wait: int | None
+    at: datetime
+    handled: bool
+
+
+class Asked(NamedTuple):
+    """One question to people, behind the wait of that id. `answered`: the status that the answer gave it; "" if nobody answered.
+
+    `question`: the node whose candidate it was about, the role, the answers, and whether one may answer oneself.
+    """
+
+    wait: int
+    node: str
+    request_id: str
+    digest: str
+    intent_version: int
+    answered: str
+    expires_at: datetime | None
+    used_by: int | None
+    question: tuple[str, str, tuple[str, ...], bool] = ("", "", (), False)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All that is recorded of one workflow and matters for its path.
+
+    Attributes:
+        row: what the workflow's row says now, by the names of `fold.FIELDS`. log: in order of `seq`. visits: by activity.
+        attempts: by activity and number. waits, asked: in the order in which they were opened.
+        deadlines: those that have passed, by timer. refused: the node whose gate refused, and the verdict, by the workflow's version then.
+        result: the workflow's.
+    """
+
+    id: str
+    flow: str
+    version: int
+    fingerprint: str
+    key: str | None
+    input: Mapping[str, Any]
+    row: Mapping[str, Any]
+    log: tuple[Logged, ...]
+    visits: Mapping[int, Visited] = field(default_factory=dict)
+    attempts: Mapping[tuple[int, int], Tried] = field(default_factory=dict)
+    waits: tuple[Waited, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    deadlines: tuple[Passed, ...] = ()
+    refused: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    result: Any = None
+
+
+class Drift(NamedTuple):
+    """Where the record and the replay part: the arrow, what of it, and what each says."""
+
+    seq: int
+    field: str
+    recorded: Any
+    replayed: Any
+
+    def __str__(self) -> str:
+        return f"arrow {self.seq}, {self.field}: recorded {self.recorded!r}, replayed {self.replayed!r}"
+
+
+class Step(NamedTuple):
+    """One arrow that was replayed (None: there is no log). `how`: "decided" again by the engine, "given" from outside it, or "not judged".
+
+    Not judged is what was decided under a version of the definition that is not known here: only whether it is legal was looked at.
+    """
+
+    logged: Logged | None
+    how: str
+    drift: Drift | None = None

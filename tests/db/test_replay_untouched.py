@@ -1,0 +1,175 @@
+"""While a replay runs nothing gets out of the process, and nothing into the record: what tries is named."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from flows import COMPLETE, Activity, Branch, End, Flow
+from flows.models import Workflow
+from flows.services.replay import replay
+from flows.services.untouched import Touched, untouched
+from flows.store.history import NotAlone, snapshot
+from flows.store.sql import run as execute
+from flows.testing import LocalWorker
+from tests.factories import Line, row, work
+
+pytestmark = pytest.mark.req("S1")
+
+Declare = Callable[..., type[Flow]]
+STRAYS = {"test_a_function_that_reaches_out_is_located"}
+
+
+def connects() -> None:
+    socket.create_connection(("127.0.0.1", 9))
+
+
+def sends() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(b"", ("127.0.0.1", 9))
+
+
+def writes() -> None:
+    Workflow.objects.update(priority=1)
+
+
+def reads() -> None:
+    Workflow.objects.count()
+
+
+def writes_past_django() -> None:
+    connection.connection.execute("UPDATE outlast_workflow SET priority = 1")
+
+
+def connects_to_a_database() -> None:
+    psycopg.connect(host="127.0.0.1", port=9)
+
+
+def runs() -> None:
+    subprocess.run([sys.executable, "-c", ""], check=False)
+
+
+def starts_a_thread() -> None:
+    threading.Thread(target=lambda: None).start()
+
+
+WAYS = [connects, sends, writes, reads, writes_past_django, connects_to_a_database, runs, starts_a_thread]
+
+
+@pytest.mark.parametrize("reach", WAYS, ids=lambda reach: reach.__name__)
+def test_what_reaches_out_is_refused_and_named(reach: Callable[[], None], transactional_db: None) -> None:
+    connection.ensure_connection()
+    with untouched() as held, pytest.raises(Touched):
+        reach()
+    assert len(held.tried) == 1
+
+
+def test_afterwards_everything_is_as_it_was(transactional_db: None) -> None:
+    before = [
+        vars(owner).get(name)
+        for owner, name in ((psycopg.Connection, "connect"), (socket.socket, "connect"), (socket, "getaddrinfo"))
+    ]
+    with untouched(), suppress(Touched):
+        reads()
+    after = [
+        vars(owner).get(name)
+        for owner, name in ((psycopg.Connection, "connect"), (socket.socket, "connect"), (socket, "getaddrinfo"))
+    ]
+    assert after == before
+    assert Workflow.objects.count() == 0
+    with socket.socket() as listening, socket.socket() as other:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        other.connect(listening.getsockname())
+
+
+def test_other_threads_go_on(transactional_db: None) -> None:
+    found: list[Any] = []
+    go, gone = threading.Event(), threading.Event()
+
+    def other() -> None:
+        go.wait()
+        with suppress(OSError):
+            connects()
+        found.append("went on")
+        gone.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with untouched() as held:
+        go.set()
+        gone.wait(10)
+    thread.join()
+    assert (found, held.tried) == (["went on"], [])
+
+
+def test_the_server_refuses_writes_in_the_snapshot(transactional_db: None) -> None:
+    with pytest.raises(DatabaseError, match="read-only"), snapshot("default"):
+        execute("write", "UPDATE outlast_workflow SET priority = 1", {}, "default")
+    assert execute("write", "SELECT current_setting('transaction_read_only')", {}, "default") == [("off",)]
+
+
+@pytest.mark.parametrize("reach", WAYS, ids=lambda reach: reach.__name__)
+@pytest.mark.parametrize("swallowed", [False, True])
+def test_a_function_that_reaches_out_is_located(
+    worker: LocalWorker,
+    declare: Declare,
+    reach: Callable[[], None],
+    swallowed: bool,  # noqa: FBT001 - a case
+) -> None:
+    """Also where it swallows the refusal, by a bare except."""
+    quiet = [True]
+
+    def which(state: Any) -> str:
+        if not quiet[0]:
+            try:
+                reach()
+            except BaseException:
+                if not swallowed:
+                    raise
+        return "on"
+
+    flow = declare(
+        "t-reaching", one=Activity(work, then="which"), which=Branch(which, choices={"on": "done"}), done=End(COMPLETE)
+    )
+    run, other = flow.start({}), Line.start({})
+    worker.run()
+    quiet[0] = False
+    found = {one.id: one.drift for one in replay()}
+    drift = found[str(run.id)]
+    assert drift is not None
+    assert (drift.seq, drift.field, drift.recorded) == (3, "outside", None)
+    assert "a function of the flow" in drift.replayed
+    assert found[str(other.id)] is None
+    assert row(run).priority == 0
+
+
+def test_it_wants_a_transaction_of_its_own(transactional_db: None) -> None:
+    Line.start({})
+    with transaction.atomic(), pytest.raises(NotAlone, match="outside atomic"):
+        list(replay())
+
+
+def test_nothing_is_written_by_a_replay(worker: LocalWorker) -> None:
+    runs = [Line.start({}) for _ in range(3)]
+    worker.run()
+    before = execute("count", WRITTEN, {}, "default")
+    assert all(replay(runs))
+    assert execute("count", WRITTEN, {}, "default") == before
+
+
+#: Every row of the record that an arrow would change, as it is.
+WRITTEN = """
+SELECT (SELECT md5(string_agg(w::text, '' ORDER BY w.id)) FROM outlast_workflow w),
+    (SELECT md5(string_agg(t::text, '' ORDER BY t.workflow_id, t.seq)) FROM outlast_transition t),
+    (SELECT count(*) FROM outlast_attempt), (SELECT count(*) FROM outlast_event), (SELECT count(*) FROM outlast_notice)
+"""
