@@ -165,7 +165,7 @@ def test_nothing_goes_past_an_effect_that_only_a_person_can_settle(
 
     ann = django_user_model.objects.create_superuser("ann")
     run = declare(
-        "t-doubt",
+        "t-doubt-late",
         meta={"deadline": Deadline(hours=2, then=then)},
         hold=Activity(work, commits=Commits("window", release=Servicing(dated.release, idempotent=True)), then="book"),
         book=Activity(work, effect=Effect(reconcile=lambda operation: Unknown("no answer")), then="extra"),

@@ -220,7 +220,7 @@ def test_visits_are_counted_over_workers_and_turns(worker: LocalWorker, declare:
 
 def test_a_malformed_candidate_is_asked_for_again_within_bounds(worker: LocalWorker, clock: Clock, declare: Declare) -> None:
     retry = Retry(max_attempts=3, initial=seconds(1), jitter=0, retry_on=(kinds.InvalidCandidate,))
-    flow = declare("t-decide", choose=Decision(factories.work, choices={"go": "done"}, retry=retry), done=End(COMPLETE))
+    flow = declare("t-malformed", choose=Decision(factories.work, choices={"go": "done"}, retry=retry), done=End(COMPLETE))
     answers = iter(
         [Candidate("fly"), {"choice": "go"}, Candidate("go", {"n": 1}), Candidate("fly"), Candidate("go", 2**60), None]
     )
