@@ -28,6 +28,9 @@ def propose(attempt: Any) -> Any:
     return Candidate("go", 1)
 
 
+def act(attempt: Any) -> None: ...
+
+
 class Looking(Flow):
     """What is outside is another each time, and its version is text from outside."""
 
@@ -35,7 +38,7 @@ class Looking(Flow):
         name = "t-looking"
 
     propose = Decision(propose, choices={"go": "act"})
-    act = Activity(propose, gate=Gate(fresh={"main": lambda attempt: f"{MARKUP} {attempt.node}"}), then="done")
+    act = Activity(act, gate=Gate(fresh={"main": lambda attempt: f"{MARKUP} {attempt.node}"}), then="done")
     done = End(COMPLETE)
 
 

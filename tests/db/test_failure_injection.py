@@ -57,7 +57,9 @@ def test_an_end_waits_for_what_is_owed(worker: LocalWorker, declare: Any) -> Non
         seen.append(factories.row(run).status)
 
     flow = declare(
-        "t-holding", hold=Activity(factories.work, commits=Commits("window", release=release), then="done"), done=End(COMPLETE)
+        "t-holds-a-window",
+        hold=Activity(factories.work, commits=Commits("window", release=release), then="done"),
+        done=End(COMPLETE),
     )
     run = flow.start({})
     worker.run(["agents"])
