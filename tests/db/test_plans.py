@@ -227,7 +227,7 @@ def test_signals(busy: LocalWorker) -> None:
 
 
 def test_timers(busy: LocalWorker) -> None:
-    plan = good(explain(timers.DUE, {"limit": 500}), 20)
+    plan = good(explain(timers.DUE, {"limit": 500}), 250)  # however many have become due meanwhile
     assert "outlast_timer_due" in plan.indexes
     due = list(Timer.objects.filter(status="pending").values_list("pk", flat=True)[:10])
     good(explain(timers.FIRE, {"ids": due, "priority_seconds": 60}), 700)
