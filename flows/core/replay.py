@@ -90,13 +90,6 @@ class Replay:
         if drift is not None:
             yield Step(before, "given", drift)
 
-    def first_drift(self) -> Drift | None:
-        """Replay it all; where record and replay part first."""
-        drift = None
-        for step in self.steps():
-            drift = step.drift
-        return drift
-
     def _is_decided(self, t: Logged) -> bool:
         if t.trigger == "cancel":
             return bool(t.note.get(BY_ENGINE))

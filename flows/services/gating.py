@@ -222,10 +222,9 @@ def verify(owned: Owned, trigger: Trigger, *, passed: bool) -> None:
         ),
         owned.using,
     )
-    if not passed:
-        for of, errors in definition.envelopes.items():
-            if of == node.verifies:
-                store.burn(owned.row.flow_name, of, owned.row.release, errors, owned.using)
+    errors = definition.envelopes.get(node.verifies)
+    if not passed and errors is not None:
+        store.burn(owned.row.flow_name, node.verifies, owned.row.release, errors, owned.using)
 
 
 def _as_recorded(owned: Owned, name: str, examined: Examined) -> store.Looked:

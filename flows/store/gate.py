@@ -70,7 +70,8 @@ def _rows(value: Any) -> list[Any]:
 
 CAUSE = """
 SELECT t.trigger, t.trigger_ref FROM outlast_transition t
-WHERE t.workflow_id = %(id)s::uuid AND (t.trigger = 'completed' OR (t.to_status = 'runnable' AND t.trigger NOT IN ('release', 'pin')))
+WHERE t.workflow_id = %(id)s::uuid AND (
+    t.trigger = 'completed' OR t.to_status = 'runnable' AND t.from_status <> 'runnable' AND t.trigger <> 'release')
 ORDER BY t.seq DESC LIMIT 1
 """
 
@@ -86,7 +87,9 @@ _CAUSES = {
 
 
 def cause(workflow_id: UUID, using: str) -> WakeCause:
-    """What brought a workflow where it is: what made it ready last, or that it was under way. Anything that put it back is a recovery."""
+    """What brought a workflow where it is: what made it ready last, or that it was under way. Anything that put it back is a recovery; what
+    only binds it to something else (another policy, another release) brings it nowhere.
+    """
     rows = run("wake cause", CAUSE, {"id": workflow_id}, using)
     trigger, ref = rows[0] if rows else ("", "")
     if trigger == "timer" and ref.startswith("retry:"):

@@ -3,7 +3,8 @@
     channel (advisory: event type + key) → intent → workflow → wait, timer → activity → operation, commitment, approval request → event → budget
 
 A budget comes last because an intent's ledger is the one row that workflows which know nothing of each other share; of several, the workflow's
-own first. What needs a workflow's budget and moves the workflow does the move first.
+own first. What needs a workflow's budget and moves the workflow does the move first. A competence envelope, likewise shared, comes just
+before it; the row of a current release, and the name of a policy that is published, before everything else.
 
 Whoever needs two of them takes them from left to right. Several rows of one kind are taken in id order, or with SKIP LOCKED.
 """

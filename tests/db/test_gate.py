@@ -87,6 +87,17 @@ def test_an_event_that_met_a_refusal_is_not_lost(bring: Bring) -> None:
     assert factories.row(woken.run).policy_version == "t-policy@2"
 
 
+def test_a_policy_that_is_adopted_on_the_way_is_not_what_woke_the_run(bring: Bring) -> None:
+    """The event made it ready; before a worker takes it, a person binds it to the newest version."""
+    woken = bring("event")
+    policies.publish("t-policy", {"limit": 0})
+    flows.signal("woken", "t.woken", key=woken.run.key)
+    assert policies.adopt(woken.run, by=woken.user, reason="looked at")
+    woken.worker.run()
+    assert factories.row(woken.run).status == "complete"
+    assert woken.verdicts()[-1] == ("act", "event", "ALLOWED")
+
+
 def test_a_refusal_after_which_all_is_sound_again_goes_on_by_resume(bring: Bring) -> None:
     woken = bring("timer")
     waking.outside["placement"] = "not now"
