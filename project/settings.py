@@ -59,6 +59,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.postgres",  # lists of text in columns; Django 6.0 and later ask for the app
     *(["django_celery_beat"] if find_spec("django_celery_beat") else []),
     "flows",
     "approvals",
