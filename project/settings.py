@@ -176,6 +176,7 @@ CELERY_BEAT_MAX_LOOP_INTERVAL = 5
 if "django_celery_beat" in INSTALLED_APPS:
     CELERY_BEAT_SCHEDULER = "tasks.schedulers:CalmScheduler"
 else:
+    CELERY_BEAT_SCHEDULER = "tasks.schedulers:CalmFileScheduler"
     CELERY_BEAT_SCHEDULE_FILENAME = str(LOCAL_DIR / "beat-schedule")
 # Each with an exchange and key of its own: Celery gives a bare Queue(name) the default queue's, and with those every
 # message would reach all three.

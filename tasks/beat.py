@@ -11,6 +11,7 @@ from celery.app import app_or_default
 
 from tasks.queues import CONTROL, celery_queue
 
+TICK = "outlast.tick"
 #: Every second; a tick that waited longer than its period times five is dropped, the next one does all that is due.
 TICK_SECONDS = 1.0
 #: How often the record is looked through for what breaks an invariant (P1); what it finds is logged.
@@ -21,7 +22,7 @@ def entries() -> dict[str, dict[str, Any]]:
     """Our part of the Beat schedule."""
     return {
         "outlast-tick": {
-            "task": "outlast.tick",
+            "task": TICK,
             "schedule": TICK_SECONDS,
             "options": {"queue": celery_queue(CONTROL), "expires": 5 * TICK_SECONDS},
         },

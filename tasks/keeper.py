@@ -1,7 +1,7 @@
 """The lease keeper: two threads in a worker's parent process. One holds the lease; one watches the children and keeps the clock from starving.
 
 lease   every 3 s     renew (one statement, however many attempts run); lost → a new incarnation
-watch   every 0.2 s   (0.5 s while nothing runs) children gone → their work put back; attempts far over time → child killed;
+watch   every 0.2 s   (1 s while nothing runs) children gone → their work put back; attempts far over time → child killed;
                       claims hoarded behind a long activity → given back; last tick over 2 s old → tick here
 Two, because a sweep may be long and a broker may hang: neither may cost the lease.
 """
@@ -32,7 +32,7 @@ from tasks.shared import DOUBTFUL, Shared, Slot, boottime
 
 logger = logging.getLogger("outlast.worker")
 
-WATCH_SECONDS, IDLE_SECONDS = 0.2, 0.5
+WATCH_SECONDS, IDLE_SECONDS = 0.2, 1.0
 #: Seconds over its timeout after which a child that did not interrupt its attempt is killed.
 KILL_GRACE_SECONDS = 1.0
 #: Seconds that an activity may run before claimed workflows behind it go to somebody else.

@@ -57,6 +57,11 @@ def run_tick(using: str, min_age: float = 0.0) -> tick.Look | None:
     return found
 
 
+def is_idle(using: str) -> bool:
+    """Whether a tick would find nothing; then it need not be sent. The look itself is the tick, and is marked as one."""
+    return tick.idle(TIMEOUT_GRACE, using)
+
+
 def fire_timers(using: str) -> int:
     """Fire all timers that are due, in batches; how many workflows were told."""
     told = 0

@@ -7,32 +7,46 @@ from uuid import UUID
 
 from flows.store.sql import run
 
-LOOK = """
-INSERT INTO outlast_tick (id, ticked_at) VALUES (1, statement_timestamp())
-ON CONFLICT (id) DO UPDATE SET ticked_at = statement_timestamp()
-WHERE outlast_tick.ticked_at <= statement_timestamp() - %(min_age)s::float8 * interval '1 second'
-   OR outlast_tick.ticked_at > statement_timestamp()
-RETURNING
-    EXISTS (SELECT FROM outlast_timer WHERE status = 'pending' AND due_at <= flows_now()),
+THINGS = """
+    EXISTS (SELECT FROM outlast_timer WHERE status = 'pending' AND due_at <= flows_now()) AS due,
     (SELECT extract(epoch FROM min(due_at) - flows_now())::float8 FROM outlast_timer
-     WHERE status = 'pending' AND due_at > flows_now() AND due_at <= flows_now() + interval '1.2 seconds'),
-    EXISTS (SELECT FROM outlast_worker WHERE status = 'alive' AND lease_until <= statement_timestamp()),
+     WHERE status = 'pending' AND due_at > flows_now() AND due_at <= flows_now() + interval '1.2 seconds') AS soon,
+    EXISTS (SELECT FROM outlast_worker WHERE status = 'alive' AND lease_until <= statement_timestamp()) AS expired,
     EXISTS (SELECT FROM outlast_workflow w LEFT JOIN outlast_worker k ON k.id = w.worker_id
-            WHERE w.status = 'running' AND w.worker_id IS NOT NULL AND (k.id IS NULL OR k.status <> 'alive')),
+            WHERE w.status = 'running' AND w.worker_id IS NOT NULL AND (k.id IS NULL OR k.status <> 'alive')) AS lost,
     EXISTS (SELECT FROM outlast_workflow w JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
             WHERE w.status = 'running' AND w.worker_id IS NOT NULL
-              AND a.timeout_at + %(grace)s::float8 * interval '1 second' <= flows_now()),
-    EXISTS (SELECT FROM outlast_workflow WHERE status = 'runnable' AND updated_at < flows_now() - interval '0.7 seconds'),
-    EXISTS (SELECT FROM outlast_notice WHERE sent_at IS NULL AND gave_up_at IS NULL),
-    EXISTS (SELECT FROM outlast_operation WHERE due_at IS NOT NULL AND worker_id IS NULL AND due_at <= flows_now()),
+              AND a.timeout_at + %(grace)s::float8 * interval '1 second' <= flows_now()) AS overdue,
+    EXISTS (SELECT FROM outlast_workflow WHERE status = 'runnable' AND updated_at < flows_now() - interval '0.7 seconds') AS ready,
+    EXISTS (SELECT FROM outlast_notice WHERE sent_at IS NULL AND gave_up_at IS NULL) AS notices,
+    EXISTS (SELECT FROM outlast_operation WHERE due_at IS NOT NULL AND worker_id IS NULL AND due_at <= flows_now()) AS servicing,
     EXISTS (SELECT FROM outlast_operation o LEFT JOIN outlast_worker k ON k.id = o.worker_id
             WHERE o.worker_id IS NOT NULL AND (k.id IS NULL OR k.status <> 'alive'
                 OR o.timeout_at + %(grace)s::float8 * interval '1 second' <= statement_timestamp()))
         OR EXISTS (SELECT FROM outlast_operation o
             WHERE o.due_at IS NOT NULL AND o.worker_id IS NULL AND o.flown_by IS NOT NULL AND o.status = 'uncertain'
-              AND NOT EXISTS (SELECT FROM outlast_worker k WHERE k.id = o.flown_by AND k.status = 'alive')),
-    EXISTS (SELECT FROM outlast_commitment WHERE breached_at IS NOT NULL AND told_at IS NULL),
-    EXISTS (SELECT FROM outlast_timer WHERE untold)
+              AND NOT EXISTS (SELECT FROM outlast_worker k WHERE k.id = o.flown_by AND k.status = 'alive')) AS looks_lost,
+    EXISTS (SELECT FROM outlast_commitment WHERE breached_at IS NOT NULL AND told_at IS NULL) AS breaches,
+    EXISTS (SELECT FROM outlast_timer WHERE untold) AS untold
+"""
+
+LOOK = f"""
+INSERT INTO outlast_tick (id, ticked_at) VALUES (1, statement_timestamp())
+ON CONFLICT (id) DO UPDATE SET ticked_at = statement_timestamp()
+WHERE outlast_tick.ticked_at <= statement_timestamp() - %(min_age)s::float8 * interval '1 second'
+   OR outlast_tick.ticked_at > statement_timestamp()
+RETURNING {THINGS}
+"""
+
+#: Marked only where there is nothing to do: what is found is the tick's, and until it comes the mark grows old.
+IDLE = f"""
+WITH found AS MATERIALIZED (SELECT {THINGS}),
+     idle AS (SELECT FROM found WHERE soon IS NULL AND NOT (
+         due OR expired OR lost OR overdue OR ready OR notices OR servicing OR looks_lost OR breaches OR untold)),
+     marked AS (
+         INSERT INTO outlast_tick (id, ticked_at) SELECT 1, statement_timestamp() FROM idle
+         ON CONFLICT (id) DO UPDATE SET ticked_at = statement_timestamp())
+SELECT EXISTS (SELECT FROM idle)
 """
 
 
@@ -63,6 +77,12 @@ def look(grace: float, min_age: float, using: str) -> Look | None:
     """
     rows = run("tick", LOOK, {"grace": grace, "min_age": min_age}, using)
     return Look(*rows[0]) if rows else None
+
+
+def idle(grace: float, using: str) -> bool:
+    """Whether there is nothing to do; that counts as a tick. If there is something, the tick is still to come, and nothing is marked."""
+    found: bool = run("idle tick", IDLE, {"grace": grace}, using)[0][0]
+    return found
 
 
 SOON = """
