@@ -98,10 +98,10 @@ def replace(workflow_id: Any, node: str, using: str) -> list[int]:
 OPEN = """
 INSERT INTO outlast_approval_request (
     workflow_id, wait_id, node, visit, role, answers, self_approval, candidate_node, candidate, evidence, digest, revision, intent_id,
-    intent_version, epoch, policy_version, requester_id, requester_label, asked_at, expires_at, on_expiry, status, answer)
+    intent_version, epoch, policy_version, state_versions, requester_id, requester_label, asked_at, expires_at, on_expiry, status, answer)
 SELECT w.id, o.id, o.node, o.visit, %(role)s, %(answers)s::text[], %(self_approval)s::bool, %(candidate_node)s, %(candidate)s::jsonb,
-    %(evidence)s::jsonb, %(digest)s, %(revision)s::int, w.intent_id, w.intent_version, w.epoch, w.policy_version, w.user_id,
-    w.user_label, flows_now(), o.deadline_at, %(on_expiry)s, 'pending', ''
+    %(evidence)s::jsonb, %(digest)s, %(revision)s::int, w.intent_id, w.intent_version, w.epoch, w.policy_version, o.state_versions,
+    w.user_id, w.user_label, flows_now(), o.deadline_at, %(on_expiry)s, 'pending', ''
 FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
 WHERE o.id = %(wait)s::bigint AND o.status = 'open' AND o.epoch = w.epoch
 RETURNING id

@@ -312,6 +312,8 @@ class Course:
             case "resume":
                 if self.wait is not None and self.wait.kind in BESIDE:
                     self.wait = None
+                if t.to_node != t.from_node:  # a person has it go on at what the gate stands on
+                    self.activity = None
             case "pin":
                 self.pinned = t.ref
                 self.pin = t if t.from_status == Status.RUNNING else None

@@ -43,6 +43,7 @@ class Decided:
         release: the release that the workflow is pinned to before the move, in the same commit; "": it stays with its own.
         handled: passed deadlines, by kind and name, that are done with by this move. releases: the commitments that are released with it,
             by name; "" stands for all that can be.
+        answers: what each check said of the node that is carried out.
     """
 
     move: Move
@@ -53,6 +54,7 @@ class Decided:
     release: str = ""
     handled: tuple[tuple[str, str], ...] = ()
     releases: tuple[str, ...] = ()
+    answers: tuple[gate.Answer, ...] = ()
 
     @property
     def handled_words(self) -> list[str]:
@@ -98,15 +100,18 @@ def _go_on(definition: Definition, state: State, trigger: Trigger, facts: Facts)
     if node is None:
         return Decided(Suspend(state.node, Outcome.WORKFLOW_MIGRATION_REQUIRED, Verdict.WORKFLOW_MIGRATION_REQUIRED))
     takes_up = state.activity is not None and not isinstance(trigger, Completed | Failed)
+    answers: tuple[gate.Answer, ...] = ()
     if (node.gate is not None or facts.look is not None) and (takes_up or isinstance(trigger, Entered)):
-        refusal = gate.check(definition, node, state, facts)
-        if refusal is not None:
-            return _refused(definition, state, facts, node, refusal)
+        examined = gate.examine(definition, node, state, facts)
+        if examined.refusal is not None:
+            return _refused(definition, state, facts, node, examined.refusal)
+        answers = examined.answers
     if takes_up and not _in_doubt(state) and node.dropped(facts) is not None:
         left = replace(state, activity=None)
         settled = _settle(definition, left, facts, Goto(node.name))
         return _unless_late(definition, left, facts, settled, deadlines.late(definition, state))
-    return _answer(definition, state, trigger, facts, node)
+    decided = _answer(definition, state, trigger, facts, node)
+    return replace(decided, answers=answers) if answers else decided
 
 
 def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts, node: Node) -> Decided:

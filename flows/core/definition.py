@@ -130,6 +130,32 @@ class Definition:
         itself = {node.name for node in gated}
         return frozenset(name for name in (found | again) - itself if isinstance(self.nodes.get(name), Activity))
 
+    def stands_on(self, name: str) -> frozenset[str]:
+        """The nodes on whose answers the gate of a node, or an approval, stands: that decided its candidate, and that verified it."""
+        node = self.nodes.get(name)
+        if isinstance(node, Approval):  # people are shown what the candidate stands on
+            verified = {one.name for one in self.nodes.values() if isinstance(one, Activity) and one.verifies == node.candidate}
+            return frozenset({node.candidate} | verified)
+        gate = node.gate if node is not None else None
+        if gate is None:
+            return frozenset()
+        asked, verifiers = self.nodes.get(gate.approved_by or ""), [self.nodes.get(one) for one in gate.verified_by]
+        decided = {asked.candidate} if isinstance(asked, Approval) else set()
+        decided |= {one.verifies for one in verifiers if isinstance(one, Activity) and one.verifies}
+        return frozenset(decided | set(gate.verified_by))
+
+    def again_at(self, name: str) -> frozenset[str]:
+        """Where a person may have a run go on that stands at this node: what its gate stands on is decided or verified anew there."""
+        node = self.nodes.get(name)
+        again = node.route_for_verdict(Verdict.REVALIDATION_REQUIRED) if node is not None else None
+        return frozenset(one for one in self.stands_on(name) | {again or ""} if isinstance(self.nodes.get(one), Activity))
+
+    def baselines_of(self, name: str) -> frozenset[str]:
+        """Of the baselines those that count for the gate of a node: what it stands on, and where it is looked at again. What another node
+        decides renews nothing here. A gate that stands on nothing in particular stands on all of them.
+        """
+        return self.again_at(name) & self.baselines or self.baselines
+
     @cached_property
     def envelopes(self) -> Mapping[str, int]:
         """Node → how many of its candidates may fail verification before its envelope is closed."""

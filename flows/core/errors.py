@@ -106,6 +106,12 @@ class OutcomeUnknown(UsageError):
         )
 
 
+class CannotResumeAt(UsageError):
+    """A person may have a run go on only where it stands, or at what the gate of that node stands on."""
+
+    code = "CANNOT_RESUME_AT"
+
+
 class CannotMigrate(OutlastError):
     """A run of an older version has no place in the newer one. Raised by a function of `Meta.migrate_from`, its text is the reason that
     people are shown; it is kept with the run.

@@ -37,6 +37,7 @@ from flows.core.history import BY_ENGINE, IN_DOUBT, Drift, History, Logged, Step
 from flows.core.moves import Move, Run
 from flows.core.nodes.activity import Activity, Decision
 from flows.core.nodes.waits import Approval
+from flows.core.protocol import SUSPENDED
 from flows.core.state import Completed, Entered, Failed, State, Trigger, Woken
 from flows.core.verdicts import Verdict
 
@@ -105,6 +106,8 @@ class Replay:
             return self._start(t)
         if t.trigger == "migrate":
             return self._migration(t)
+        if t.trigger == "resume" and t.to_node != t.from_node:
+            return self._elsewhere(t)
         if self.strict and (found := recalled.contradiction(self.course, t)) is not None:
             return found
         if self.strict and t.trigger == "completed" and (found := self._candidate(t)) is not None:
@@ -164,6 +167,13 @@ class Replay:
         if definition is not None and t.to_node not in definition.nodes:
             return Drift(t.seq, "to_node", t.to_node, f"no node of version {target}")
         return None
+
+    def _elsewhere(self, t: Logged) -> Drift | None:
+        """A person had a suspended run go on at another node: at one on which the gate of the node stands where it stood."""
+        if self.course.outcome not in SUSPENDED:
+            return Drift(t.seq, "to_node", t.to_node, f"{t.from_node}: it was not suspended")
+        known = sorted(self.definition.again_at(t.from_node))
+        return None if t.to_node in known else Drift(t.seq, "to_node", t.to_node, " or ".join([t.from_node, *known]))
 
     def _retire(self) -> None:
         """After a migration: an approval that nobody used goes over only if the same people would be asked; a question only with its wait."""

@@ -169,10 +169,12 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class VerificationFact:
-    """The newest result of a verifier: of which candidate, and whether it passed."""
+    """The newest result of a verifier: of which candidate and revision, whether it passed, and the versions of what it saw outside."""
 
     digest: str
     passed: bool
+    revision: int = 1
+    versions: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.definition import Flow
-from flows.core.errors import OutcomeUnknown, UnknownIntent, UnknownWorkflow
+from flows.core.errors import CannotResumeAt, OutcomeUnknown, UnknownIntent, UnknownWorkflow
 from flows.core.history import BY_ENGINE
-from flows.core.protocol import LIVE, TERMINAL, IntentStatus, Outcome, Status
+from flows.core.protocol import LIVE, SUSPENDED, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Intent, Workflow
 from flows.services import identify, inherit, ledger, obligations
@@ -200,11 +200,17 @@ def pause(workflow: Any, *, reason: str = "", by: Any = None, using: str | None 
     return Controlled(Answer.ACCEPTED, Status.PAUSED, row_id)
 
 
-def resume(workflow: Any, *, reason: str = "", by: Any = None, using: str | None = None) -> Controlled:
+def resume(workflow: Any, *, at: str | None = None, reason: str = "", by: Any = None, using: str | None = None) -> Controlled:
     """Let a paused run go on, or one that is suspended for a person. It becomes ready; the gate decides before anything runs.
+
+    Args:
+        workflow: the run. at: of a run that a gate has suspended: the node where it goes on, one of those on which that gate stands: the
+            candidate is decided anew, or verified anew, and what is outside is looked at anew. None: where it is.
+        reason, by: for the log.
 
     Raises:
         UnknownWorkflow: there is none. OutcomeUnknown: nobody knows whether an effect of it happened, and only a person can say.
+        CannotResumeAt: `at` is no node on which the gate stands, or no gate has suspended it.
     """
     alias = identify.alias(using)
     row_id = identify.workflow_id(workflow)
@@ -212,13 +218,30 @@ def resume(workflow: Any, *, reason: str = "", by: Any = None, using: str | None
         status = _locked_status(row_id, workflow, alias)
         if status in (Status.RUNNING, Status.RECONCILING) and store.withdraw_pause(row_id, alias):
             return Controlled(Answer.ACCEPTED, status, row_id)
-        if status in (Status.WAITING, Status.PAUSED) and (doubts := obligations.doubts(row_id, alias)):
+        if status in (Status.WAITING, Status.PAUSED) and (doubts := obligations.doubts(row_id, alias, again=at is not None)):
             raise OutcomeUnknown(row_id, doubts)
-        ready = store.resume(row_id, identify.label(by), _reason(reason), conf.PRIORITY_SECONDS, alias)
+        if at is not None and status not in TERMINAL:
+            _may_resume_at(row_id, at, alias)
+        ready = store.resume(row_id, at, identify.label(by), _reason(reason), conf.PRIORITY_SECONDS, alias)
         if ready is None:
             return Controlled(Answer.TOO_LATE if status in TERMINAL else Answer.ALREADY, status, row_id)
         after_commit(hints_for([ready]), alias)
     return Controlled(Answer.ACCEPTED, Status.RUNNABLE, row_id)
+
+
+def _may_resume_at(row_id: UUID, at: str, using: str) -> None:
+    row = Workflow.objects.using(using).only("flow_name", "flow_version", "node", "status", "outcome").get(pk=row_id)
+    definition = registry.definition(row.flow_name, row.flow_version)
+    known = sorted(definition.again_at(row.node)) if definition is not None else []
+    if at in known and row.status == Status.WAITING and row.outcome in SUSPENDED:
+        return
+    if definition is None:
+        said = f"{row.flow_name}@{row.flow_version} is not loaded here, so nobody can say what its gate stands on"
+    elif row.status != Status.WAITING or row.outcome not in SUSPENDED:
+        said = f"it is {row.status}: only a run that is suspended for a person goes on elsewhere"
+    else:
+        said = f"it stands at {row.node}, whose gate stands on {', '.join(known) or 'no node'}"
+    raise CannotResumeAt(f"Workflow {row_id} cannot go on at {at!r}: {said}. Resume it without a node, or cancel it.")
 
 
 def _locked_status(row_id: UUID, asked: Any, using: str) -> str:

@@ -321,7 +321,7 @@ def _pin(row: Workflow, target: str, beside: str, by: Any, reason: str, using: s
     suspended = row.outcome == Outcome.HUMAN_REQUIRED and row.error_code == Verdict.RELEASE_INCOMPATIBLE
     ready = pinned if row.status == Status.RUNNABLE else None
     if row.status == Status.WAITING and suspended:
-        ready = leave.resume(row.pk, who, dumps({"reason": reason}), conf.PRIORITY_SECONDS, using)
+        ready = leave.resume(row.pk, None, who, dumps({"reason": reason}), conf.PRIORITY_SECONDS, using)
     if ready is not None:
         after_commit(hints_for([ready]), using)
 

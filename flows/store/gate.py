@@ -7,7 +7,7 @@ VERIFY  in the transaction of the arrow that ends the verifier's attempt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,12 +20,12 @@ FACTS = """
 SELECT
     (SELECT json_agg(json_build_array(x.name, x.version, extract(epoch FROM x.at)::float8)) FROM (
         SELECT DISTINCT ON (o.name) o.name, o.version, o.at FROM outlast_observation o
-        WHERE o.workflow_id = %(id)s::uuid AND o.baseline ORDER BY o.name, o.id DESC) x),
+        WHERE o.workflow_id = %(id)s::uuid AND o.baseline AND o.node = ANY(%(baselines)s::text[]) ORDER BY o.name, o.id DESC) x),
     (SELECT json_agg(json_build_array(x.name, x.version, extract(epoch FROM x.at)::float8)) FROM (
         SELECT DISTINCT ON (o.name) o.name, o.version, o.at FROM outlast_observation o
         WHERE o.workflow_id = %(id)s::uuid ORDER BY o.name, o.id DESC) x),
-    (SELECT json_agg(json_build_array(x.node, x.digest, x.passed)) FROM (
-        SELECT DISTINCT ON (v.node) v.node, v.digest, v.passed FROM outlast_verification v
+    (SELECT json_agg(json_build_array(x.node, x.digest, x.passed, x.revision, x.state_versions)) FROM (
+        SELECT DISTINCT ON (v.node) v.node, v.digest, v.passed, v.revision, v.state_versions FROM outlast_verification v
         WHERE v.workflow_id = %(id)s::uuid ORDER BY v.node, v.id DESC) x),
     (SELECT json_agg(json_build_array(x.name, x.status)) FROM (
         SELECT DISTINCT ON (c.name) c.name, CASE WHEN c.status = 'active' AND c.deadline_at <= flows_now() THEN 'overdue' ELSE c.status END
@@ -44,20 +44,20 @@ class Recorded:
 
     baseline: dict[str, tuple[str, float]]
     last: dict[str, tuple[str, float]]
-    verifications: dict[str, tuple[str, bool]]
+    verifications: dict[str, tuple[str, bool, int, dict[str, str]]]
     commitments: dict[str, str]
     held: dict[str, str]
     now: float
 
 
-def facts(workflow_id: UUID, node: str, intent_version: int, using: str) -> Recorded:
-    """Everything that the gate of this node may look at and that is on record."""
-    params = {"id": workflow_id, "node": node, "intent_version": intent_version}
+def facts(workflow_id: UUID, node: str, baselines: Iterable[str], intent_version: int, using: str) -> Recorded:
+    """Everything that the gate of this node may look at and that is on record. `baselines`: the nodes whose looks count as one for it."""
+    params = {"id": workflow_id, "node": node, "baselines": sorted(baselines), "intent_version": intent_version}
     baseline, last, verified, committed, checks, now = run("gate facts", FACTS, params, using)[0]
     return Recorded(
         baseline={row[0]: (row[1], row[2]) for row in _rows(baseline)},
         last={row[0]: (row[1], row[2]) for row in _rows(last)},
-        verifications={row[0]: (row[1], row[2]) for row in _rows(verified)},
+        verifications={row[0]: (row[1], row[2], row[3], row[4]) for row in _rows(verified)},
         commitments={row[0]: row[1] for row in _rows(committed)},
         held={row[0]: row[2] for row in _rows(checks) if row[1] != "refused"},
         now=now,
