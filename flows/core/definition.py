@@ -131,16 +131,17 @@ class Definition:
         return frozenset(name for name in (found | again) - itself if isinstance(self.nodes.get(name), Activity))
 
     def stands_on(self, name: str) -> frozenset[str]:
-        """The nodes on whose answers the gate of a node, or an approval, stands: that decided its candidate, and that verified it."""
+        """The nodes on whose answers a node stands, or people who are asked there: that decided its candidate, and that verified it."""
         node = self.nodes.get(name)
         if isinstance(node, Approval):  # people are shown what the candidate stands on
             verified = {one.name for one in self.nodes.values() if isinstance(one, Activity) and one.verifies == node.candidate}
             return frozenset({node.candidate} | verified)
+        own = {node.verifies} if isinstance(node, Activity) and node.verifies else set()
         gate = node.gate if node is not None else None
         if gate is None:
-            return frozenset()
+            return frozenset(own)
         asked, verifiers = self.nodes.get(gate.approved_by or ""), [self.nodes.get(one) for one in gate.verified_by]
-        decided = {asked.candidate} if isinstance(asked, Approval) else set()
+        decided = own | ({asked.candidate} if isinstance(asked, Approval) else set())
         decided |= {one.verifies for one in verifiers if isinstance(one, Activity) and one.verifies}
         return frozenset(decided | set(gate.verified_by))
 

@@ -236,11 +236,11 @@ def _may_resume_at(row_id: UUID, at: str, using: str) -> None:
     if at in known and row.status == Status.WAITING and row.outcome in SUSPENDED:
         return
     if definition is None:
-        said = f"{row.flow_name}@{row.flow_version} is not loaded here, so nobody can say what its gate stands on"
+        said = f"{row.flow_name}@{row.flow_version} is not loaded here, so nobody can say what {row.node} stands on"
     elif row.status != Status.WAITING or row.outcome not in SUSPENDED:
         said = f"it is {row.status}: only a run that is suspended for a person goes on elsewhere"
     else:
-        said = f"it stands at {row.node}, whose gate stands on {', '.join(known) or 'no node'}"
+        said = f"it stopped at {row.node}, which stands on {', '.join(known) or 'no node'}"
     raise CannotResumeAt(f"Workflow {row_id} cannot go on at {at!r}: {said}. Resume it without a node, or cancel it.")
 
 

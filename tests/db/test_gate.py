@@ -12,7 +12,7 @@ from django.urls import reverse
 
 import flows
 from flows import policies
-from flows.core.errors import CannotResumeAt
+from flows.core.errors import CannotResumeAt, VerificationFailed
 from flows.models import BudgetEntry, Observation, Transition, Verdict, Workflow
 from flows.services import attempt as attempt_module
 from flows.services import describe
@@ -361,7 +361,7 @@ def test_a_run_goes_on_only_at_what_its_gate_stands_on(bring: Bring) -> None:
     woken.wake()
     assert factories.row(woken.run).outcome == "REVALIDATION_REQUIRED"
     for node in ("hold", "way", "nowhere", "act", ""):
-        with pytest.raises(CannotResumeAt, match=r"it stands at act, whose gate stands on check, propose\. Resume it without"):
+        with pytest.raises(CannotResumeAt, match=r"it stopped at act, which stands on check, propose\. Resume it without"):
             flows.resume(woken.run, at=node)
     assert factories.status(woken.run)[0] == "waiting"
     assert flows.resume(woken.run, at="propose", by=woken.user, reason="main moved")
@@ -430,3 +430,27 @@ def test_the_reviewer_is_shown_what_it_stands_on_as_data(bring: Bring, client: C
     assert "Decided and verified on" in shown
     assert "&lt;b&gt;v1" in shown
     assert "<b>v1" not in shown
+
+
+@pytest.mark.req("H4")
+def test_a_verifier_stands_on_what_it_verifies(worker: LocalWorker, declare: Any) -> None:
+    """It failed, and nothing says where that leads: a person has the candidate decided anew."""
+    factories.does["check"] = factories.failing(1, VerificationFailed)
+    flow = declare(
+        "t-failing-check",
+        propose=flows.Decision(waking.propose, choices={"go": "check"}),
+        check=flows.Activity(factories.work, verifies="propose", then="done"),
+        done=flows.End(flows.COMPLETE),
+    )
+    run = flow.start({})
+    worker.run()
+    assert factories.row(run).error_code == "VERIFICATION_FAILED"
+    assert flows.resume(run, at="propose", reason="another one")
+    worker.run()
+    assert factories.row(run).status == "complete"
+    assert list(factories.row(run).activities.order_by("seq").values_list("node", "status")) == [
+        ("propose", "done"),
+        ("check", "fenced"),
+        ("propose", "done"),
+        ("check", "done"),
+    ]

@@ -86,4 +86,22 @@ def envelopes_are_counted(view: View) -> Iterator[Problem]:
             )
 
 
-RULES = (gates_stand_on_activities, verifiers_verify, what_is_fresh_was_seen, commitments_are_begun, envelopes_are_counted)
+def placements_are_chosen(view: View) -> Iterator[Problem]:
+    """What may be done in one place only is taken up there: else a worker elsewhere takes it, and the run stops."""
+    for name, gate in _gates(view):
+        node = view.nodes[name]
+        elsewhere = [one for one in gate.placement if isinstance(node, Activity) and node.placement != one]
+        if elsewhere:
+            hint = f'Add placement="{elsewhere[0]}" to the node, so that only workers there take it; or silence this check.'
+            message = f"Node {name!r}: its gate wants the placement {elsewhere[0]!r}, and any worker may take it."
+            yield view.problem("W003", message, hint, name)
+
+
+RULES = (
+    gates_stand_on_activities,
+    verifiers_verify,
+    what_is_fresh_was_seen,
+    commitments_are_begun,
+    envelopes_are_counted,
+    placements_are_chosen,
+)

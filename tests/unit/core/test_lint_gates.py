@@ -84,11 +84,17 @@ WRONG: list[tuple[str, Callable[[], Definition], str]] = [
         ),
         "Node 'again' allows another number of errors of 'propose' than elsewhere.",
     ),
+    ("W003", lambda: gated(Gate(placement="eu")), "Node 'act': its gate wants the placement 'eu', and any worker may take it."),
+    (
+        "W003",
+        lambda: gated(Gate(placement="eu"), placement="us"),
+        "Node 'act': its gate wants the placement 'eu', and any worker",
+    ),
 ]
 
 
 def test_a_gate_that_asks_for_everything_is_sound() -> None:
-    assert ids(gated(SOUND)) == []
+    assert ids(gated(SOUND, placement="eu")) == []
 
 
 @pytest.mark.parametrize(("id_", "make", "message"), WRONG, ids=[f"{one[0]} {index}" for index, one in enumerate(WRONG)])
