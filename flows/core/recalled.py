@@ -145,6 +145,7 @@ def _approval(course: Course, name: str, t: Logged, *, closing: bool) -> Approva
     if asked is None:
         return None
     used = asked.used_by if asked.used_by is not None and asked.used_by <= course.opened else None
+    visit = course.history.visits.get(used) if used is not None else None
     return ApprovalFact(
         request_id=asked.request_id,
         status="consumed" if used is not None else _status(course, asked, closing=closing),
@@ -152,6 +153,7 @@ def _approval(course: Course, name: str, t: Logged, *, closing: bool) -> Approva
         intent_version=asked.intent_version,
         expired=asked.expires_at is not None and asked.expires_at <= t.at,
         used_by=used,
+        used_at=None if visit is None else (visit.node, visit.visit),
     )
 
 

@@ -20,6 +20,7 @@ FACTS = """
 SELECT
     (SELECT json_agg(json_build_array(x.name, x.version, extract(epoch FROM x.at)::float8)) FROM (
         SELECT DISTINCT ON (o.name) o.name, o.version, o.at FROM outlast_observation o
+        JOIN outlast_activity a ON a.workflow_id = o.workflow_id AND a.seq = o.activity_seq AND a.status = 'done'
         WHERE o.workflow_id = %(id)s::uuid AND o.baseline AND o.node = ANY(%(baselines)s::text[]) ORDER BY o.name, o.id DESC) x),
     (SELECT json_agg(json_build_array(x.name, x.version, extract(epoch FROM x.at)::float8)) FROM (
         SELECT DISTINCT ON (o.name) o.name, o.version, o.at FROM outlast_observation o
