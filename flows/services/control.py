@@ -17,7 +17,7 @@ from flows.core.history import BY_ENGINE
 from flows.core.protocol import LIVE, SUSPENDED, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Intent, Workflow
-from flows.services import identify, inherit, ledger, obligations
+from flows.services import identify, ledger, obligations
 from flows.services.start import Started, start
 from flows.store import leave as store
 from flows.store import locks
@@ -138,8 +138,6 @@ def supersede(
         started = None
         if flow is not None:
             started = start(flow, input, key=key, intent=intent_id, by=by, using=alias)
-            if started.created:
-                inherit.carry(flow.definition, started.id, intent_id, version, ids, alias)
     return Superseded(Answer.ACCEPTED, intent_id, version, tuple(ids), started)
 
 

@@ -33,6 +33,9 @@ STRAYS = (
         for verdict in ("WORKFLOW_MIGRATION_REQUIRED", "CANDIDATE_INVALID", "APPROVAL_REQUIRED")
     }
     | {
+        "test_what_changed_meanwhile_is_refused_after_every_wake_up[resume-VERIFICATION_REQUIRED]"
+    }  # one of before the pass is invented
+    | {
         f"test_each_verdict_leads_to_the_node_that_is_declared_for_it[{cause}-{verdict}]"
         for cause in ("event", "recovery")
         for verdict in ("WORKFLOW_MIGRATION_REQUIRED", "CANDIDATE_INVALID", "APPROVAL_REQUIRED")
