@@ -11,12 +11,12 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.commitments import Commits
 from flows.core.effects import OperationStatus
-from flows.core.errors import UsageError
+from flows.core.errors import PayloadError, UsageError
 from flows.core.nodes.activity import Activity
 from flows.core.protocol import CommitmentStatus
 from flows.models import Commitment
 from flows.models.commitment import LIVE
-from flows.services import identify, obligations
+from flows.services import identify, obligations, warrant
 from flows.store import commitments as store
 from flows.store import locks
 from flows.store.commitments import Planned
@@ -62,15 +62,19 @@ def active(
 def fulfil(commitment: Any, *, by: Any, reason: str, using: str | None = None) -> bool:
     """Say that it has been fulfilled. False: it had ended, or its release is under way.
 
+    Args:
+        commitment: the row, or its id. by: who says so; only recorded. reason: why, in words; kept with the commitment.
     Raises:
-        UnknownCommitment: there is none. PayloadError: the reason cannot be stored.
+        UnknownCommitment: there is none. ReasonMissing: nobody says why.
     """
     return _end(commitment, CommitmentStatus.FULFILLED, by, reason, "", using)
 
 
 def transfer(commitment: Any, *, to: str, by: Any, reason: str, using: str | None = None) -> bool:
-    """Hand it over to somebody who services it from now on. Answers and errors as `fulfil`."""
+    """Hand it over to somebody who services it from now on. Answers and errors as `fulfil`; PayloadError: `to` cannot be stored, or is empty."""
     payload.check_text(to, "the new holder")
+    if not to.strip():
+        raise PayloadError("the new holder", "is empty: say to whom it goes over")
     return _end(commitment, CommitmentStatus.TRANSFERRED, by, reason, to, using)
 
 
@@ -81,7 +85,7 @@ def defer(commitment: Any, *, by: Any, reason: str, using: str | None = None) ->
 
 def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder: str, using: str | None) -> bool:
     alias = identify.alias(using)
-    payload.check_text(reason, "the reason")
+    reason = warrant.reason(reason, "why the commitment ends")
     number = getattr(commitment, "pk", commitment)
     row = Commitment.objects.using(alias).filter(pk=number).first() if str(number).isdigit() else None
     if row is None:
@@ -94,7 +98,7 @@ def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder
             by=identify.label(by),
             commitment=row.pk,
             holder=holder,
-            reason=identify.reason(reason),
+            reason=reason,
             using=alias,
         )
         if ended:

@@ -12,11 +12,13 @@ from flows.core import canonical, payload
 from flows.core.errors import PayloadError, UsageError
 from flows.core.protocol import TERMINAL, Outcome, Status
 from flows.models import Policy, Workflow
-from flows.services import control, identify
+from flows.services import control, identify, warrant
 from flows.services.control import Answer, Controlled
 from flows.store import locks
 from flows.store import policies as store
 from flows.store.sql import committing, dumps
+
+PERMISSION = "outlast_flows.publish_policy"
 
 
 class UnknownPolicy(UsageError):
@@ -57,12 +59,18 @@ def publish(
     """Publish the next version of a policy. The same again (body and `blocks`) changes nothing.
 
     Args:
-        body: a JSON object: what the policy says, in the application's own terms. blocks: runs that are bound to an older version stop at
-        their next wake-up (POLICY_BLOCKED) until a person adopts this one for them; False: they go on.
+        name: what flows say in Meta.policy. body: a JSON object: what the policy says, in the application's own terms.
+        blocks: runs that are bound to an older version stop at their next wake-up (POLICY_BLOCKED) until a person adopts this one for
+            them; False: they go on.
+        by: the user, whose right is looked up anew; None: code of the project. note: why; kept with the version. A user says why.
+        using: the database alias of the record.
     Raises:
-        PayloadError: the name or the body cannot be stored.
+        PayloadError: the name or the body cannot be stored. ReasonMissing: `by` is named, and the note is empty.
+        NotPermitted: `by` is a user who may not.
     """
     alias = identify.alias(using)
+    warrant.check(by, PERMISSION, alias)
+    said = warrant.reason(note, "why the policy changes, in its note") if by is not None else identify.reason(note)
     producer = f"the policy {name!r:.80}"
     payload.check_name(name, "the name of a policy")
     if "@" in name:
@@ -83,7 +91,7 @@ def publish(
                 "body": text,
                 "digest": digest,
                 "blocks": blocks,
-                "note": identify.reason(note),
+                "note": said,
                 "by": identify.user_key(by),
                 "by_label": identify.label(by),
             },
@@ -106,15 +114,22 @@ def current(name: str, *, using: str | None = None) -> Policy:
     return found
 
 
-def adopt(workflow: Any, *, reason: str, by: Any = None, using: str | None = None) -> Controlled:
+def adopt(workflow: Any, *, reason: str, by: Any = None, seen: str | None = None, using: str | None = None) -> Controlled:
     """Bind a run to the newest version of its policy; one that was stopped by it goes on, through the gate.
 
     `too_late`: the run has ended, or is computing just now (its next wake-up is stopped, then adopt again). `already`: it is bound to it.
 
+    Args:
+        workflow: the run, or its id. reason: why, in words; kept in the log of the run.
+        by: the user, whose right is looked up anew; None: code of the project.
+        seen: `control.seen_of` what was shown; None does not look. using: the database alias of the record.
     Raises:
         UnknownWorkflow: there is none. NotBound: its flow has no policy. UnknownPolicy: nothing is published.
+        ReasonMissing: nobody says why. NotPermitted: `by` is a user who may not.
     """
     alias = identify.alias(using)
+    warrant.check(by, PERMISSION, alias)
+    reason = warrant.reason(reason, "why the run is bound to another version of its policy")
     row_id = identify.workflow_id(workflow)
     identify.get(row_id, alias)
     with committing("adopt policy", alias):
@@ -127,7 +142,9 @@ def adopt(workflow: Any, *, reason: str, by: Any = None, using: str | None = Non
         wanted = f"{name}@{current(name, using=alias).version}"
         if row.policy_version == wanted:
             return Controlled(Answer.ALREADY, row.status, row_id)
-        note = dumps({"reason": identify.reason(reason), "by": identify.label(by)})
+        if seen is not None and row.status not in TERMINAL and seen != control.seen_of(row):
+            return Controlled(Answer.MOVED, row.status, row_id)
+        note = dumps({"reason": reason, "by": identify.label(by)})
         outcome = None if row.status in TERMINAL else store.adopt(row_id, wanted, note, alias)
         if outcome is None:
             return Controlled(Answer.TOO_LATE, row.status, row_id)

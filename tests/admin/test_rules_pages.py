@@ -60,7 +60,7 @@ def test_a_runs_page_says_what_the_gate_answered_and_what_to_do(world: World, cl
 
 
 def test_policies_are_read(world: World, client: Client) -> None:
-    policies.publish("payments", {"limit": "<i>5</i>"}, note="x", by=world.robin)
+    policies.publish("payments", {"limit": "<i>5</i>"}, note="x", by=world.sue)
     listed = client.get(reverse("admin:outlast_flows_policy_changelist")).content.decode()
     assert "payments" in listed
     pk = policies.current("payments").pk
