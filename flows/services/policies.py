@@ -135,11 +135,9 @@ def adopt(workflow: Any, *, reason: str, by: Any = None, seen: str | None = None
     with committing("adopt policy", alias):
         locks.workflows([row_id], alias)
         row = Workflow.objects.using(alias).get(pk=row_id)
-        definition = registry.definition(row.flow_name, row.flow_version)
-        name = row.policy_version.rpartition("@")[0] or (definition.policy if definition is not None else "")
         if not row.policy_version:
             raise NotBound(row_id, row.flow_name)
-        wanted = f"{name}@{current(name, using=alias).version}"
+        wanted = _newest(row, alias)
         if row.policy_version == wanted:
             return Controlled(Answer.ALREADY, row.status, row_id)
         if seen is not None and row.status not in TERMINAL and seen != control.seen_of(row):
@@ -151,3 +149,18 @@ def adopt(workflow: Any, *, reason: str, by: Any = None, seen: str | None = None
         if row.status == Status.WAITING and outcome == Outcome.POLICY_BLOCKED:
             return control.resume(row_id, reason=reason, by=by, using=alias)
     return Controlled(Answer.ACCEPTED, row.status, row_id)
+
+
+def newer(row: Workflow, using: str) -> str:
+    """The newest version of the policy that a run is bound to, if it is another one; empty where it is not, or the run is bound to none."""
+    try:
+        found = _newest(row, using) if row.policy_version else ""
+    except UnknownPolicy:
+        return ""
+    return found if found != row.policy_version else ""
+
+
+def _newest(row: Workflow, using: str) -> str:
+    definition = registry.definition(row.flow_name, row.flow_version)
+    name = row.policy_version.rpartition("@")[0] or (definition.policy if definition is not None else "")
+    return f"{name}@{current(name, using=using).version}"
