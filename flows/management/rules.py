@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from argparse import SUPPRESS, ArgumentParser
-from collections.abc import Callable, Iterable
+from argparse import ArgumentParser
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
 
-from flows.management import find, words
+from flows.management import find, verbs, words
 from flows.models import Competence, CompetenceOpening, Policy
 from flows.services import competence, identify, policies
 
@@ -20,22 +20,9 @@ OPENINGS = ("flow", "node", "release", "errors", "allowed", "closed", "at", "by"
 ENVELOPES = ("flow", "node", "release", "errors", "allowed", "closed", "note")
 
 
-def _verbs(parser: ArgumentParser) -> Callable[[str, str], ArgumentParser]:
-    """What makes a verb below a verb; the common options may stand after it too."""
-    verbs = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
-
-    def verb(name: str, summary: str) -> ArgumentParser:
-        made: ArgumentParser = verbs.add_parser(name, help=summary, description=summary)
-        made.add_argument("--json", action="store_true", default=SUPPRESS, help="print one JSON document")
-        made.add_argument("--database", metavar="ALIAS", default=SUPPRESS, help="the database alias that holds the record")
-        return made
-
-    return verb
-
-
 def add_policy(parser: ArgumentParser) -> None:
     """The arguments of `flows policy`."""
-    verb = _verbs(parser)
+    verb = verbs.below(parser)
     verb("list", "every version, the newest first")
     publish = verb("publish", "publish the next version; the same again changes nothing")
     publish.add_argument("name", metavar="NAME")
@@ -53,7 +40,7 @@ def add_policy(parser: ArgumentParser) -> None:
 
 def add_competence(parser: ArgumentParser) -> None:
     """The arguments of `flows competence`."""
-    verb = _verbs(parser)
+    verb = verbs.below(parser)
     verb("list", "every envelope, the closed ones first")
     verb("history", "who opened which envelope again, when and why; the newest first")
     opened = verb("open", "open a closed envelope again: its errors are counted anew")

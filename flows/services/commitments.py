@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -19,10 +20,13 @@ from flows.models.commitment import LIVE
 from flows.services import identify, obligations, warrant
 from flows.store import commitments as store
 from flows.store import locks
-from flows.store.commitments import Planned
+from flows.store.commitments import OPEN, Planned
 from flows.store.sql import committing
 
 logger = logging.getLogger("outlast.commitments")
+
+
+PERMISSION = "outlast_flows.service_commitment"
 
 
 class UnknownCommitment(UsageError):
@@ -31,7 +35,8 @@ class UnknownCommitment(UsageError):
     code = "UNKNOWN_COMMITMENT"
 
     def __init__(self, commitment: object) -> None:
-        super().__init__(f"There is no commitment {commitment!s:.80}. `flows.commitments.active()` gives those that are live.")
+        live = "`flows.commitments.active()` and `manage.py flows commitments list` give those that are live."
+        super().__init__(f"There is no commitment {commitment!s:.80}. {live}")
 
 
 def active(
@@ -59,6 +64,30 @@ def active(
     return list(found)
 
 
+def get(commitment: Any, *, using: str | None = None) -> Commitment:
+    """The row as it is now.
+
+    Raises:
+        UnknownCommitment: there is none.
+    """
+    number = str(getattr(commitment, "pk", commitment))
+    rows = Commitment.objects.using(identify.alias(using)).select_related("workflow")
+    row = rows.filter(pk=int(number)).first() if number.isascii() and number.isdigit() and len(number) < 19 else None
+    if row is None:
+        raise UnknownCommitment(commitment)
+    return row
+
+
+def refusal(commitment: Any, *, using: str | None = None) -> str:
+    """Why one cannot be ended by somebody's word, as it is now."""
+    row = get(commitment, using=using)
+    if row.status in OPEN:
+        return "Its release is under way, or nobody knows yet what became of it: settle its operation. Nothing was changed."
+    if row.status == CommitmentStatus.PLANNED:
+        return "It has not begun: nobody knows yet whether its call has happened. Nothing was changed."
+    return f"It has ended: it is {row.status}. Nothing was changed."
+
+
 def fulfil(commitment: Any, *, by: Any, reason: str, using: str | None = None) -> bool:
     """Say that it has been fulfilled. False: it had ended, or its release is under way.
 
@@ -83,13 +112,14 @@ def defer(commitment: Any, *, by: Any, reason: str, using: str | None = None) ->
     return _end(commitment, CommitmentStatus.DEFERRED, by, reason, "", using)
 
 
+#: The words of the admin and of the command.
+ENDINGS: dict[str, Callable[..., bool]] = {"fulfil": fulfil, "transfer": transfer, "defer": defer}
+
+
 def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder: str, using: str | None) -> bool:
     alias = identify.alias(using)
     reason = warrant.reason(reason, "why the commitment ends")
-    number = getattr(commitment, "pk", commitment)
-    row = Commitment.objects.using(alias).filter(pk=number).first() if str(number).isdigit() else None
-    if row is None:
-        raise UnknownCommitment(commitment)
+    row = get(commitment, using=alias)
     with committing("end commitment", alias):
         locks.workflows([row.workflow_id], alias)
         ended = store.end(
