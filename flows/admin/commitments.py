@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.contrib.admin.utils import quote
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering, settling
 from flows.admin.read_only import as_uuid
+from flows.admin.reasoned import DecidingAdmin, ReasonedForm, Took
 from flows.admin.records import RunRecordAdmin, shortened
 from flows.core import payload, visible
-from flows.core.errors import OutlastError
 from flows.core.protocol import CommitmentStatus
 from flows.models import Commitment
 from flows.models.commitment import LIVE
@@ -80,7 +79,7 @@ class KindFilter(admin.SimpleListFilter):
 
 
 @admin.register(Commitment)
-class CommitmentAdmin(RunRecordAdmin):
+class CommitmentAdmin(DecidingAdmin, RunRecordAdmin):
     """What is owed, until when, and how it ends."""
 
     list_display = ("named", "of_workflow", "stands", "deadline_at")
@@ -97,49 +96,17 @@ class CommitmentAdmin(RunRecordAdmin):
     )
     search_fields = ("workflow_id",)
     search_help_text = _("The whole id of a workflow")
-    change_form_template = "admin/outlast_flows/commitment/change_form.html"
+    decide_permission = PERMISSION
+    decide_section = "outlast_flows/includes/settle.html"
 
-    def has_service_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.has_perm(PERMISSION))
+    def form_of(self, obj: Commitment, data: Mapping[str, Any] | None = None) -> ReasonedForm:
+        return settling.SettleForm(data)
 
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Who may view, and who may say what becomes of one: nobody does that blindly."""
-        return super().has_view_permission(request, obj) or self.has_service_permission(request)
+    def is_offered(self, obj: Commitment) -> bool:
+        return settling.is_offered(obj)
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show one, and take what becomes of it by POST only. Never cached: an old page shows an old state."""
-        obj = self.get_object(request, unquote(object_id)) if unquote(object_id).isdecimal() else None
-        if obj is None:
-            raise Http404
-        form = settling.SettleForm()
-        if request.method not in ("GET", "HEAD"):
-            if request.method != "POST":
-                return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
-            if not self.has_service_permission(request):
-                raise PermissionDenied
-            form = settling.SettleForm(request.POST)
-            if form.is_valid() and (done := self._take(request, obj, form)) is not None:
-                return done
-            request.method = "GET"  # what follows only shows the page, with the form that was sent
-        shown = self.has_service_permission(request) and (settling.is_offered(obj) or form.is_bound)
-        extra = {"settle_form": form if shown else None, "settle_errors": form.errors, **(extra_context or {})}
-        response = super().change_view(request, object_id, form_url, extra)
-        response.headers["Cache-Control"] = "no-store"
-        return response
-
-    def _take(self, request: HttpRequest, obj: Commitment, form: settling.SettleForm) -> HttpResponse | None:
-        """Hand it to the service; then back to the page, which says what became of it."""
-        try:
-            took = settling.take(obj, request.user, form.cleaned_data, self.alias)
-        except OutlastError as error:
-            form.add_error(None, visible.plain(str(error)))
-            return None
-        if took.done:
-            self.log_change(request, obj, took.noted)
-        self.message_user(request, took.said, took.level)
-        return HttpResponseRedirect(self.url("outlast_flows_commitment_change", obj.pk))
+    def decide(self, obj: Commitment, by: Any, given: Mapping[str, Any]) -> Took:
+        return settling.take(obj, by, given, self.alias)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("terms")

@@ -11,7 +11,7 @@ from django.contrib import messages
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from flows.admin.reasoned import ReasonedForm
+from flows.admin.reasoned import ReasonedForm, Took
 from flows.core.protocol import SUSPENDED, TERMINAL, Status
 from flows.models import Workflow
 from flows.services import control, policies
@@ -79,16 +79,6 @@ VERBS: dict[str, Verb] = {
         "Cancelled.",
     ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Took:
-    """What became of it, for a person, with the level of the message; and what the history keeps if it was done."""
-
-    done: bool
-    said: str
-    level: int
-    noted: str
 
 
 def form_of(verb: str, data: Mapping[str, Any] | None = None, **options: Any) -> ControlForm:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -11,7 +10,7 @@ from django.contrib import messages
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from flows.admin.reasoned import ReasonedForm
+from flows.admin.reasoned import ReasonedForm, Took
 from flows.core import visible
 from flows.models import Commitment
 from flows.services import commitments
@@ -56,16 +55,6 @@ class SettleForm(ReasonedForm):
         return data
 
 
-@dataclass(frozen=True, slots=True)
-class Took:
-    """What became of it, for a person, with the level of the message; and what the history keeps if it was done."""
-
-    done: bool
-    said: str
-    level: int
-    noted: str
-
-
 def is_offered(obj: Commitment) -> bool:
     """Whether somebody's word can end it, as far as the row says."""
     return obj.status in OPEN
@@ -80,7 +69,7 @@ def take(obj: Commitment, by: Any, given: Mapping[str, Any], using: str) -> Took
     what = given["what"]
     more = {"to": given["to"]} if what == "transfer" else {}
     if not commitments.ENDINGS[what](obj, by=by, reason=given["reason"], using=using, **more):
-        return Took(False, visible.plain(commitments.refusal(obj, using=using)), messages.WARNING, "")
+        return Took(False, visible.plain(commitments.refusal(obj, using=using)), messages.WARNING)
     row = commitments.get(obj, using=using)
     facts = {"name": visible.plain(row.name), "status": row.status, "run": row.workflow.status}
     said = gettext("%(name)s is %(status)s; the status of its workflow is %(run)s.") % facts

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from flows import registry
 from flows.core.errors import OutcomeUnknown
 from flows.core.protocol import Outcome, Status
 from flows.core.verdicts import Verdict
-from flows.models import Workflow
+from flows.models import Competence, Workflow
 from flows.services import control, identify, warrant
 from flows.store import competence as store
 from flows.store.sql import committing
@@ -36,7 +37,15 @@ class Opened:
 
 
 def open_again(
-    flow: str, node: str, *, release: str = "", reason: str, by: Any = None, resume: bool = False, using: str | None = None
+    flow: str,
+    node: str,
+    *,
+    release: str = "",
+    reason: str,
+    by: Any = None,
+    resume: bool = False,
+    closed_at: datetime | None = None,
+    using: str | None = None,
 ) -> Opened:
     """Open the closed envelope of a node under one release; its errors are counted anew. False: there is none that is closed.
 
@@ -45,6 +54,7 @@ def open_again(
         reason: why, in words; each opening is kept with it, for good.
         by: the user, whose right is looked up anew; None: code of the project. using: the database alias of the record.
         resume: the runs that it stopped (COMPETENCE_EXCEEDED) go on, also where it was open already; without it, each by `flows.resume`.
+        closed_at: only if it was closed at that moment (and no run goes on under one that is closed); None: whenever that was.
     Raises:
         ReasonMissing: nobody says why. NotPermitted: `by` is a user who may not.
     """
@@ -53,9 +63,9 @@ def open_again(
     reason = warrant.reason(reason, "why the envelope is opened again")
     with committing("open envelope", alias):
         opened = store.open_envelope(
-            flow, node, release, reason=reason, by=identify.user_key(by), by_label=identify.label(by), using=alias
+            flow, node, release, closed_at, reason=reason, by=identify.user_key(by), by_label=identify.label(by), using=alias
         )
-    waiting = stopped(flow, node, release=release, using=alias) if resume else []
+    waiting = stopped(flow, node, release=release, using=alias) if resume and not _is_closed(flow, node, release, alias) else []
     resumed: list[UUID] = []
     left: dict[UUID, str] = {}
     for row in waiting:
@@ -65,6 +75,11 @@ def open_again(
         except OutcomeUnknown as error:
             left[row.pk] = str(error)
     return Opened(opened, tuple(resumed), left)
+
+
+def _is_closed(flow: str, node: str, release: str, using: str) -> bool:
+    rows = Competence.objects.using(using).filter(flow_name=flow, node=node, release=release, closed_at__isnull=False)
+    return rows.exists()
 
 
 def stopped(flow: str, node: str, *, release: str = "", using: str | None = None) -> list[Workflow]:

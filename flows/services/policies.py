@@ -11,6 +11,7 @@ from flows.conf import conf
 from flows.core import canonical, payload
 from flows.core.errors import PayloadError, UsageError
 from flows.core.protocol import TERMINAL, Outcome, Status
+from flows.core.verdicts import Verdict
 from flows.models import Policy, Workflow
 from flows.services import control, identify, warrant
 from flows.services.control import Answer, Controlled
@@ -29,6 +30,17 @@ class UnknownPolicy(UsageError):
     def __init__(self, name: str, known: list[str]) -> None:
         known_ones = f"Published are {', '.join(known)}." if known else "None is published."
         super().__init__(f"There is no policy {name!r}. {known_ones} `flows.policies.publish(name, body)` publishes one.")
+
+
+class NotNewest(UsageError):
+    """The policy has changed since it was looked at."""
+
+    code = "NOT_NEWEST"
+
+    def __init__(self, name: str, seen: int, newest: int) -> None:
+        super().__init__(
+            f"The newest version of {name!r} is {newest} by now, not {seen}: read that first, then publish after it."
+        )
 
 
 class NotBound(UsageError):
@@ -54,7 +66,14 @@ class Published:
 
 
 def publish(
-    name: str, body: Mapping[str, Any], *, blocks: bool = True, note: str = "", by: Any = None, using: str | None = None
+    name: str,
+    body: Mapping[str, Any],
+    *,
+    blocks: bool = True,
+    note: str = "",
+    by: Any = None,
+    after: int | None = None,
+    using: str | None = None,
 ) -> Published:
     """Publish the next version of a policy. The same again (body and `blocks`) changes nothing.
 
@@ -63,10 +82,10 @@ def publish(
         blocks: runs that are bound to an older version stop at their next wake-up (POLICY_BLOCKED) until a person adopts this one for
             them; False: they go on.
         by: the user, whose right is looked up anew; None: code of the project. note: why; kept with the version. A user says why.
-        using: the database alias of the record.
+        after: only as the next one after this version; None: after whatever is the newest. using: the database alias of the record.
     Raises:
-        PayloadError: the name or the body cannot be stored. ReasonMissing: `by` is named, and the note is empty.
-        NotPermitted: `by` is a user who may not.
+        PayloadError: the name or the body cannot be stored. NotNewest: there is a newer one than `after`.
+        ReasonMissing: `by` is named, and the note is empty. NotPermitted: `by` is a user who may not.
     """
     alias = identify.alias(using)
     warrant.check(by, PERMISSION, alias)
@@ -83,7 +102,10 @@ def publish(
         found = store.newest(name, alias)
         if found is not None and found[1:] == (digest, blocks):
             return Published(name, found[0], digest, blocks, created=False)
-        version = found[0] + 1 if found is not None else 1
+        newest = found[0] if found is not None else 0
+        if after is not None and after != newest:
+            raise NotNewest(name, after, newest)
+        version = newest + 1
         store.publish(
             {
                 "name": name,
@@ -158,6 +180,17 @@ def newer(row: Workflow, using: str) -> str:
     except UnknownPolicy:
         return ""
     return found if found != row.policy_version else ""
+
+
+def stopped(name: str, *, using: str | None = None) -> list[Workflow]:
+    """The runs that wait for a person because of a newer version of this policy, in the order of their ids."""
+    rows = Workflow.objects.using(identify.alias(using)).filter(
+        status=Status.WAITING.value,
+        outcome=Outcome.POLICY_BLOCKED.value,
+        error_code=Verdict.POLICY_BLOCKED.value,
+        policy_version__startswith=f"{name}@",
+    )
+    return list(rows.order_by("pk"))
 
 
 def _newest(row: Workflow, using: str) -> str:

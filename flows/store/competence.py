@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from flows.store.sql import run
@@ -11,6 +12,7 @@ OPEN_ENVELOPE = """
 WITH closed AS (
     SELECT id, burned, closed_at FROM outlast_competence
     WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s AND closed_at IS NOT NULL
+      AND (%(closed_at)s::timestamptz IS NULL OR closed_at = %(closed_at)s::timestamptz)
     FOR UPDATE
 ), opened AS (
     UPDATE outlast_competence c
@@ -25,7 +27,17 @@ RETURNING id
 """
 
 
-def open_envelope(flow: str, node: str, release: str, *, reason: str, by: Any, by_label: str, using: str) -> bool:
-    """Open a closed envelope, count its errors anew, and keep who opened it and why; False if none is closed."""
-    params = {"flow": flow, "node": node, "release": release, "reason": reason, "by": by, "by_label": by_label}
+def open_envelope(
+    flow: str, node: str, release: str, closed_at: datetime | None, *, reason: str, by: Any, by_label: str, using: str
+) -> bool:
+    """Open a closed envelope, count its errors anew, and keep who opened it and why; False if none is closed, or not since then."""
+    params = {
+        "flow": flow,
+        "node": node,
+        "release": release,
+        "closed_at": closed_at,
+        "reason": reason,
+        "by": by,
+        "by_label": by_label,
+    }
     return bool(run("open envelope", OPEN_ENVELOPE, params, using))
