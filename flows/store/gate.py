@@ -212,18 +212,6 @@ ENVELOPE = """
 SELECT allowed, burned FROM outlast_competence WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s
 """
 
-OPEN_ENVELOPE = """
-UPDATE outlast_competence SET burned = 0, closed_at = NULL, note = %(note)s, by_label = %(by_label)s, updated_at = flows_now()
-WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s AND closed_at IS NOT NULL
-RETURNING id
-"""
-
-
-def open_envelope(flow: str, node: str, release: str, *, note: str, by_label: str, using: str) -> bool:
-    """Open a closed envelope, and count its errors anew; False if none is closed."""
-    params = {"flow": flow, "node": node, "release": release, "note": note, "by_label": by_label}
-    return bool(run("open envelope", OPEN_ENVELOPE, params, using))
-
 
 def burn(flow: str, node: str, release: str, allowed: int, using: str) -> bool:
     """Count one failed verification against the envelope; whether it is closed now."""

@@ -21,7 +21,7 @@ from flows import (
     Visits,
     budgets,
 )
-from flows.core.errors import UnknownIntent, UnknownWorkflow, UsageError
+from flows.core.errors import ReasonMissing, UnknownIntent, UnknownWorkflow, UsageError
 from flows.models import Activity as ActivityRow
 from flows.models import Budget as Ledger
 from flows.models import BudgetEntry, Transition
@@ -104,7 +104,8 @@ def test_who_may_and_why(declare: Any, worker: LocalWorker, ann: Any, bob: Any) 
     assert (bool(refused), refused.code, refused.sentence) == (
         False, "not_permitted", "You may not raise a budget: that needs the permission outlast_flows.raise_budget.",
     )  # fmt: skip
-    assert budgets.raise_(run, "model_calls", to=9, by=ann, reason="  ").code == "no_reason"
+    with pytest.raises(ReasonMissing, match="Say why more is allowed"):
+        budgets.raise_(run, "model_calls", to=9, by=ann, reason="  ")
     ann.is_active = False
     ann.save()
     assert budgets.raise_(run, "model_calls", to=9, by=ann, reason="x").code == "not_permitted"
