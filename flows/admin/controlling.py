@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from flows import registry
 from flows.admin.reasoned import ReasonedForm, Took
 from flows.core.protocol import SUSPENDED, TERMINAL, Status
 from flows.models import Workflow
@@ -25,6 +26,21 @@ class ControlForm(ReasonedForm):
     """Why, and the state of the run that was on the page."""
 
     seen = forms.CharField(max_length=200, widget=forms.HiddenInput, error_messages={"required": _("Load the page again.")})
+
+
+class ResumeForm(ControlForm):
+    """Also where it goes on, where a gate has stopped it. What the choice may be is the service's business; only names of nodes are offered."""
+
+    at = forms.ChoiceField(label=_("Goes on"), required=False)
+
+    def __init__(self, *args: Any, nodes: Sequence[str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        field: Any = self.fields["at"]
+        field.choices = [
+            ("", _("where it stands")),
+            *((name, _("at “%(node)s”, which is done anew") % {"node": name}) for name in nodes),
+        ]
+        self.order_fields(["at", "reason", "seen"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +97,15 @@ VERBS: dict[str, Verb] = {
 }
 
 
-def form_of(verb: str, data: Mapping[str, Any] | None = None, **options: Any) -> ControlForm:
+def form_of(verb: str, obj: Workflow, data: Mapping[str, Any] | None = None, **options: Any) -> ControlForm:
     """The form of a verb; several stand on one page."""
-    return ControlForm(data, auto_id=f"id_{verb}_%s", **options)
+    options["auto_id"] = f"id_{verb}_%s"
+    definition = registry.definition(obj.flow_name, obj.flow_version)
+    suspended = obj.status == Status.WAITING and obj.outcome in SUSPENDED
+    nodes = sorted(definition.again_at(obj.node)) if definition is not None and suspended else []
+    if verb == "resume" and nodes:
+        return ResumeForm(data, nodes=nodes, **options)
+    return ControlForm(data, **options)
 
 
 def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None, using: str, url: Url) -> list[dict[str, Any]]:
@@ -103,7 +125,7 @@ def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None,
                 "label": verb.label,
                 "leads": verb.leads,
                 "url": url(f"outlast_flows_workflow_{name}", obj.pk),
-                "form": sent or form_of(name, initial={"seen": control.seen_of(obj)}),
+                "form": sent or form_of(name, obj, initial={"seen": control.seen_of(obj)}),
                 "errors": sent.errors if sent is not None else {},
             }
         )
@@ -138,7 +160,8 @@ def take(verb: str, obj: Workflow, by: Any, given: Mapping[str, Any], using: str
         OutlastError: it cannot be done, and why.
     """
     known = VERBS[verb]
-    found = known.act(obj.pk, reason=given["reason"], by=by, seen=given["seen"], using=using)
+    elsewhere = {"at": given["at"]} if given.get("at") else {}
+    found = known.act(obj.pk, reason=given["reason"], by=by, seen=given["seen"], using=using, **elsewhere)
     facts = {"status": found.status}
     match found.answer:
         case Answer.ACCEPTED:

@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import reverse
 
 import flows
-from flows import COMPLETE, ESCALATE, Activity, Deadline, End, Wait, policies
+from flows import COMPLETE, ESCALATE, Activity, Deadline, Decision, End, Gate, Wait, policies
 from flows.models import Transition
 from flows.services import control
 from flows.testing import local_worker
@@ -257,3 +257,32 @@ def test_a_run_that_nobody_offers_is_led_to_the_workers(world: World, flow: type
     with local_worker() as other:
         other.run()
     assert "The way on" not in page(run)
+
+
+@pytest.mark.req("H4")
+def test_what_a_gate_stopped_goes_on_where_its_candidate_is_made_or_verified_anew(world: World) -> None:
+    seen = ["v1"]
+    with factories.declaring(world.worker) as declare:
+        flow = declare(
+            "t-anew",
+            propose=Decision(lambda attempt: flows.Candidate("go"), choices={"go": "check"}),
+            check=Activity(factories.work, verifies="propose", then="hear"),
+            hear=Wait("t.anew", key="k", deadline=Deadline(hours=1, then=ESCALATE), then="act"),
+            act=Activity(factories.work, gate=Gate(verified_by="check", fresh={"main": lambda attempt: seen[0]}), then="done"),
+            done=End(COMPLETE),
+        )
+        world.rita.user_permissions.add(Permission.objects.get(codename="operate_workflow"))
+        run = flow.start({}, key="k")
+        world.worker.run()
+        assert 'name="at"' not in page(run)
+        seen[0] = "v2"
+        flows.signal("e", "t.anew", key="k")
+        world.worker.run()
+        shown = page(run)
+        assert re.findall(r'<option value="(\w*)"', shown.split('name="at"')[1].split("</select>")[0]) == ["", "check", "propose"]
+        refused = post(run, "resume", at="done")
+        assert "Select a valid choice" in refused.content.decode()
+        assert status(run) == ("waiting", "REVALIDATION_REQUIRED", "act")
+        assert "Resumed: its status is runnable." in said(post(run, "resume", at="check"))
+        assert status(run) == ("runnable", "", "check")
+    factories.forget()
