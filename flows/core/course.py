@@ -131,6 +131,7 @@ class Course:
                 wait.due if closing else self.rang,
             ),
             passed=self.passed(t),
+            words=MappingProxyType({(one.kind, one.name): one.on_expiry for one in self.history.deadlines}),
         )
 
     def asked(self) -> list[Asked]:
