@@ -197,7 +197,7 @@ def test_what_was_ready_before_the_durable_clock_went_back_is_not_left_for_an_ho
     clock.move(hours=-1)
     hints.clear()
     worker.tick()
-    assert [hint.ids for hint in hints.hints] == [(row(run).pk,)]
+    assert [hint.ids for hint in hints.hints] == [(str(row(run).pk),)]
 
 
 @pytest.mark.failure("clock jumps")
