@@ -89,7 +89,7 @@ def test_the_durable_clock_goes_back_an_hour(site: Site, clock: Clock) -> None:
     site.wait_complete(between)
     lease = site.rows("SELECT lease_until FROM outlast_worker")[0][0]
     site.wait("the lease of then to be over", lambda: site.rows("SELECT 1 WHERE statement_timestamp() > %s", lease))
-    assert site.workers() == [("worker", "alive")]
+    assert [status for _, status in site.workers()] == ["alive"]
     assert {site.status(run)[0] for run in runs} == {"waiting"}
     assert site.status(held)[:2] == ("running", "two")
     site.let_go()
@@ -122,7 +122,7 @@ def test_the_servers_clock_was_an_hour_ahead(site: Site) -> None:
         runs = [site.start(Nap, {"until": soon}) for _ in range(3)]
         site.wait_complete(*runs, seconds=20)
         site.wait("the mark of a look", lambda: site.rows("SELECT 1 FROM outlast_tick WHERE ticked_at <= statement_timestamp()"))
-    assert site.workers() == [("worker", "alive")]
+    assert [status for _, status in site.workers()] == ["alive"]
     assert site.attempts(held, "one") == ["succeeded"]
     site.let_go()
     site.wait_complete(held)
