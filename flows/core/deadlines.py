@@ -64,6 +64,9 @@ KINDS: dict[str, DeadlineKind] = {
     ),
 }
 
+#: Those of a wait, by name: they are told with it.
+OF_WAITS = frozenset({KINDS[TimerKind.WAIT_DEADLINE].name, KINDS["approval"].name})
+
 #: Passed deadlines of these kinds are the workflow's business; those of waits and commitments only where they release.
 WORKFLOWS = (TimerKind.WORKFLOW_DEADLINE.value, TimerKind.SLA.value, TimerKind.FRESHNESS.value)
 
@@ -177,6 +180,7 @@ __all__ = [
     "EXPIRED",
     "GOES_ON",
     "KINDS",
+    "OF_WAITS",
     "RECORDED",
     "WORKFLOWS",
     "DeadlineKind",

@@ -107,7 +107,9 @@ def test_show_answers_which_decision_is_needed(cli: Any, declare: Callable[..., 
     worker.run()
     found = answers(cli("show", run.id).out)
     assert found["Decision"] == "an answer to the approval request at ask"
-    assert found["Waiting for"].startswith("waiting for an answer of managers, at ask; from an eligible reviewer; since ")
+    assert found["Waiting for"].startswith(
+        "waiting for an answer of managers, at ask; from an eligible reviewer (right outlast_approvals.answer_request); since "
+    )
     assert found["Next nodes"] == "done (approved), done (denied)"
 
 

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from django.db import DatabaseError, connection, transaction
 
+import flows
 from flows import COMPLETE, Activity, Branch, End, Flow
 from flows.models import Workflow
 from flows.services.replay import replay
@@ -21,7 +22,12 @@ from flows.services.untouched import Touched, untouched
 from flows.store.history import NotAlone, snapshot
 from flows.store.sql import run as execute
 from flows.testing import LocalWorker
-from tests.factories import Line, row, work
+from tests.factories import Ask, Line, Nap, Pipe, does, failing, row, work
+from tests.support.approving import World, world
+from tests.support.commanding import Ran, cli
+from tests.support.record import KEPT, tables
+
+__all__ = ["cli", "world"]
 
 pytestmark = pytest.mark.req("S1")
 
@@ -157,6 +163,52 @@ def test_it_wants_a_transaction_of_its_own(transactional_db: None) -> None:
     Line.start({})
     with transaction.atomic(), pytest.raises(NotAlone, match="outside atomic"):
         list(replay())
+
+
+def contents() -> list[tuple[str, int]]:
+    """Every table as it is; a row that is written, even with the same values, is another version of it."""
+    every = "SELECT coalesce(sum(hashtextextended(t.ctid::text || t.xmin::text || t::text, 0)), 0) FROM {} t"
+    return [(table, execute("contents", every.format(table), {}, "default")[0][0]) for table in [*tables(), KEPT]]
+
+
+def mixed(worker: LocalWorker, world: World) -> int:
+    """Forty runs: steps, pipelines, failures, events, sleeps, questions; ended, waiting, paused, cancelled, superseded, before a person."""
+    does["one"] = failing(3)
+    for number in range(8):
+        Line.start({}, key=f"line {number}")
+        Pipe.start({}, key=f"pipe {number}")
+        Ask.start({}, key=f"ask {number}")
+        Nap.start({}, key=f"nap {number}")
+    worker.run()
+    for number in range(6):
+        flows.signal(f"e {number}", "t.asked", key=f"ask {number}", payload={"n": number})
+    requests = [world.ask() for _ in range(8)]
+    for request in requests[:4]:
+        world.decide(request)
+    world.clock.move(minutes=61)  # retries, sleeps, and the deadlines of those that nobody answered
+    for _ in range(3):
+        worker.tick()
+        worker.run()
+        world.worker.run()
+    live = list(Workflow.objects.filter(status="waiting", outcome="WAITING").order_by("flow_name", "pk"))
+    for act, run in zip((flows.cancel, flows.pause, lambda one: flows.supersede(one, goal="other")), live, strict=False):
+        act(run)
+    world.worker.run()
+    return Workflow.objects.count()
+
+
+def test_the_command_replays_everything_and_writes_nowhere(worker: LocalWorker, world: World, cli: Callable[..., Ran]) -> None:
+    count = mixed(worker, world)
+    assert count >= 40
+    found = set(Workflow.objects.values_list("status", flat=True))
+    assert {"complete", "waiting", "paused", "cancelled", "superseded"} <= found
+    before = contents()
+    ran = cli("replay", "--all")
+    assert (ran.code, contents()) == (0, before)
+    assert ran.err.startswith(f"{count} replayed")
+    assert ran.err.rstrip().endswith("0 differ")
+    assert cli("replay", "--all", "--json").json["differences"] == []
+    assert contents() == before
 
 
 def test_nothing_is_written_by_a_replay(worker: LocalWorker) -> None:
