@@ -2,7 +2,8 @@
 
     look ──► pass: reserve ──► code: spend, spend, … ──► the arrow that ends the attempt: settle
                    └─ no room: the pass is taken back, the gate looks again and refuses: BUDGET_EXHAUSTED
-Whoever ends an attempt without its owner (put back, timed out, cancelled, superseded) settles it as spent: nobody knows better.
+Whoever ends an attempt without its owner (put back, timed out, cancelled, superseded) settles it as spent: nobody knows better. What was
+set aside is read from the record, for a deploy may have changed what the definition says of it.
 Nothing is held in memory: what is set aside and what was said of it are entries. Guard: the workflow, locked by whoever draws.
 """
 
@@ -160,22 +161,27 @@ def _lock(definition: Definition | None, workflow: UUID, intent: UUID, kinds: It
     return found
 
 
-def draws(owned: Owned, activity: ActivityState | None) -> bool:
-    """Whether the open attempt may have set something aside."""
-    return activity is not None and owned.definition is not None and activity.node in owned.definition.reservations
+def draws(owned: Owned, activity: ActivityState | None, ending: Ending | None) -> bool:
+    """Whether the attempt that ends here may have set something aside, so that its ledgers are asked.
+
+    Its owner has set aside what the definition says that it holds. Who acts in the owner's place may hold another one, of a deploy
+    since then: there only the record knows.
+    """
+    if activity is None or ending is None:
+        return False
+    return ending.outcome in UNKNOWN or (owned.definition is not None and activity.node in owned.definition.reservations)
 
 
-def settle(owned: Owned, activity: ActivityState, ending: Ending | None) -> None:
+def settle(owned: Owned, activity: ActivityState, ending: Ending) -> None:
     """The attempt has ended: in the transaction of the arrow that says so, after everything else of it (the lock order)."""
-    known = ending is None or ending.outcome not in UNKNOWN
-    reason = "" if known or ending is None else _unknown(ending.code or ending.outcome)
+    known = ending.outcome not in UNKNOWN
+    reason = "" if known else _unknown(ending.code or ending.outcome)
     store.settle(owned.row.id, activity.seq, activity.number, owned.using, known=known, reason=reason)
 
 
 def settle_lost(owned: Owned, code: str) -> None:
-    """The owner is gone; its workflow is locked, and put back."""
-    if owned.definition is None or owned.definition.reservations:
-        store.settle_all([owned.row.id], owned.using, reason=_unknown(code))
+    """The owner is gone; its workflow is locked, and put back. What it had set aside is on record; the definition here may be another one."""
+    store.settle_all([owned.row.id], owned.using, reason=_unknown(code))
 
 
 def settle_fenced(workflows: Sequence[UUID], code: str, using: str) -> None:
