@@ -46,8 +46,8 @@ def change(made: Change, using: str) -> bool:
     return bool(run("change budget", CHANGE, {name: getattr(made, name) for name in Change.__dataclass_fields__}, using))
 
 
-#: What the intent's runs have spent so far is spent of it, and what their running attempts have set aside is set aside in it too; an attempt that
-#: has said what it used has said so here as well (0 more), so that its end settles both ledgers alike.
+#: What the intent's runs have spent so far is spent of it, and what their running attempts have set aside is set aside in it too. An attempt
+#: that has said what it used has said so here as well (0 more), so that its end settles both ledgers alike.
 LIMIT = f"""
 WITH known AS (
     SELECT coalesce(sum(b.spent), 0) AS spent FROM outlast_budget b JOIN outlast_workflow w ON w.id = b.workflow_id
