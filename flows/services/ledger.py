@@ -199,10 +199,7 @@ def spend(owned: Owned, used: Mapping[str, Any], began_in: object) -> str:
     row, activity, using = owned.row, owned.state.activity, owned.using
     assert activity is not None
     said = _said(used, f"{owned.label}, attempt.spend")
-    if transaction_of(connections[using]) != began_in:
-        raise DefinitionError(
-            f"{owned.label}, attempt.spend: called inside a transaction. What is rolled back would be free: call it outside the block."
-        )
+    must_last(began_in, f"{owned.label}, attempt.spend", using)
     node = owned.definition.nodes.get(activity.node) if owned.definition is not None else None
     may = node is not None and privileged(node)
     if not said:
@@ -216,17 +213,33 @@ def spend(owned: Owned, used: Mapping[str, Any], began_in: object) -> str:
 
 
 def spend_servicing(workflow: str, node: str, used: Mapping[str, Any], using: str) -> str:
-    """Book what a reconcile, a compensation or a release has used. It was set aside by nobody, and may use what is kept."""
+    """Book what a reconcile, a compensation or a release has used. It was set aside by nobody, and may use what is kept.
+
+    The run may be superseded, or have ended: a limit that is just being made does not lock it, so both lock the intent.
+    """
     said = _said(used, f"{node}, operation.spend")
     if not said:
         return WITHIN
     with committing("spend", using):
-        locks.workflows([workflow], using)
         row = Workflow.objects.using(using).only("pk", "intent_id", "flow_name", "flow_version").get(pk=workflow)
+        locks.intent(row.intent_id, using, shared=True)
+        locks.workflows([workflow], using)
         definition = registry.definition(row.flow_name, row.flow_version)
         locked = _lock(definition, row.pk, row.intent_id, said, using)
         after = store.spend(Drawer(row.pk, node, None, None), locked, said, using)
     return _told(after, row.pk, node, may=True)
+
+
+def must_last(began_in: object, what: str, using: str) -> None:
+    """Refuse to book in a transaction that author code has opened since: it may be rolled back.
+
+    Raises:
+        DefinitionError: it is one.
+    """
+    if transaction_of(connections[using]) != began_in:
+        raise DefinitionError(
+            f"{what}: called inside a transaction. What is rolled back would be free: call it outside the block."
+        )
 
 
 def _said(used: Mapping[str, Any], what: str) -> dict[BudgetKind, Decimal]:
