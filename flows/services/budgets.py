@@ -139,6 +139,7 @@ def limit(
     """
     alias = identify.alias(using)
     intent_id = identify.intent_id(intent)
+    identify.user(by)
     declared = _as_budget(limits, soft, kept)
     payload.check_text(reason, "the reason")
     with committing("limit budgets", alias):
@@ -207,8 +208,7 @@ def raise_(
     if (by_amount is None) == (to is None):
         raise BadAmount("Say how much more, or up to what: by_amount= or to=.")
     more = amount_of(wanted, by_amount if to is None else to, "raise", BadAmount)
-    if getattr(by, "pk", None) is None:
-        raise NobodyRaises
+    identify.user(by, NobodyRaises)
     payload.check_text(reason, "the reason")
     user = get_user_model()._default_manager.using(alias).filter(pk=by.pk).first()  # noqa: SLF001 - does not assume `objects`
     if user is None or not user.is_active or not user.has_perm(PERMISSION):

@@ -80,7 +80,7 @@ def defer(commitment: Any, *, by: Any, reason: str, using: str | None = None) ->
 
 
 def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder: str, using: str | None) -> bool:
-    alias = identify.alias(using)
+    alias, who = identify.alias(using), identify.label(by)
     payload.check_text(reason, "the reason")
     number = getattr(commitment, "pk", commitment)
     row = Commitment.objects.using(alias).filter(pk=number).first() if str(number).isdigit() else None
@@ -91,7 +91,7 @@ def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder
         ended = store.end(
             row.workflow_id,
             status=status,
-            by=identify.label(by),
+            by=who,
             commitment=row.pk,
             holder=holder,
             reason=identify.reason(reason),

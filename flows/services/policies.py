@@ -60,9 +60,10 @@ def publish(
         body: a JSON object: what the policy says, in the application's own terms. blocks: runs that are bound to an older version stop at
         their next wake-up (POLICY_BLOCKED) until a person adopts this one for them; False: they go on.
     Raises:
-        PayloadError: the name or the body cannot be stored.
+        PayloadError: the name or the body cannot be stored. NotAUser: `by` is no stored user.
     """
     alias = identify.alias(using)
+    identify.user(by)
     producer = f"the policy {name!r:.80}"
     payload.check_name(name, "the name of a policy")
     if "@" in name:
@@ -115,7 +116,7 @@ def adopt(workflow: Any, *, reason: str, by: Any = None, using: str | None = Non
         UnknownWorkflow: there is none. NotBound: its flow has no policy. UnknownPolicy: nothing is published.
     """
     alias = identify.alias(using)
-    row_id = identify.workflow_id(workflow)
+    row_id, who = identify.workflow_id(workflow), identify.label(by)
     identify.get(row_id, alias)
     with committing("adopt policy", alias):
         locks.workflows([row_id], alias)
@@ -127,7 +128,7 @@ def adopt(workflow: Any, *, reason: str, by: Any = None, using: str | None = Non
         wanted = f"{name}@{current(name, using=alias).version}"
         if row.policy_version == wanted:
             return Controlled(Answer.ALREADY, row.status, row_id)
-        note = dumps({"reason": identify.reason(reason), "by": identify.label(by)})
+        note = dumps({"reason": identify.reason(reason), "by": who})
         outcome = None if row.status in TERMINAL else store.adopt(row_id, wanted, note, alias)
         if outcome is None:
             return Controlled(Answer.TOO_LATE, row.status, row_id)

@@ -134,6 +134,7 @@ def register(
         UnknownRelease: it says that it is compatible with one that is not registered. PayloadError: a value cannot be hashed or stored.
     """
     alias = identify.alias(using)
+    identify.user(by)
     check_name(name)
     if not isinstance(note, str):
         raise InvalidRelease(f"The note of release {name} is a text, got {note!r:.60}.")
@@ -176,14 +177,14 @@ def make_current(
         name: None takes a flow's own current release away, so that the one for all holds for it again.
         flow: for this flow only; None: for every flow that has none of its own.
     Raises:
-        UnknownRelease, UnknownFlow: there is none. ReasonMissing: nobody says why.
+        UnknownRelease, UnknownFlow: there is none. ReasonMissing: nobody says why. NotAUser: `by` is no stored user.
     """
-    alias = identify.alias(using)
+    alias, who = identify.alias(using), identify.label(by)
     reason = _said(reason, "another release becomes current")
     flow_name = _flow_name(flow)
     if name is None:
         return store.drop_current(flow_name, alias)
-    return store.make_current(flow_name, get(name, using=alias).name, reason, identify.label(by), alias)
+    return store.make_current(flow_name, get(name, using=alias).name, reason, who, alias)
 
 
 def current(flow: type[Flow] | str | None = None, *, using: str | None = None) -> Release | None:
@@ -239,9 +240,9 @@ def move(workflow: Any, *, to: str, by: Any, reason: str, source: str | None = N
     Args:
         source: only if it is pinned to this release ("": to none) at that moment.
     Raises:
-        UnknownWorkflow, UnknownRelease: there is none. ReasonMissing: nobody says why.
+        UnknownWorkflow, UnknownRelease: there is none. ReasonMissing: nobody says why. NotAUser: `by` is no stored user.
     """
-    alias = identify.alias(using)
+    alias, who = identify.alias(using), identify.label(by)
     reason = _said(reason, "the run is moved")
     target = get(to, using=alias)
     row_id = identify.workflow_id(workflow)
@@ -255,7 +256,7 @@ def move(workflow: Any, *, to: str, by: Any, reason: str, source: str | None = N
         locked = Workflow.objects.using(alias).get(pk=row_id)
         code = _judge(locked, target.name, beside, source)
         if code in (Code.MOVED, Code.KEPT):
-            _pin(locked, target.name, beside, by, reason, alias)
+            _pin(locked, target.name, beside, who, reason, alias)
             locked.refresh_from_db(fields=["status"])
     return _answer(code, locked, locked.release, target, alias)
 
@@ -274,6 +275,7 @@ def move_all(
 
     With `dry_run`, what would become of each; nothing is changed. Errors as `move`, before the first one.
     """
+    identify.user(by)
     _said(reason, "the runs are moved")
     get(to, using=using)
     ids = runs_of(source, flow=flow, using=using)
@@ -312,9 +314,8 @@ def _judge(row: Workflow, target: str, beside: str, source: str | None) -> Code:
     return Code.ALREADY if beside in ("", target, row.passed_over) else Code.KEPT
 
 
-def _pin(row: Workflow, target: str, beside: str, by: Any, reason: str, using: str) -> None:
+def _pin(row: Workflow, target: str, beside: str, who: str, reason: str, using: str) -> None:
     """Pin the locked run, and let it go on where its release was what it was suspended for."""
-    who = identify.label(by)
     note = {"release": {"from": row.release, "to": target}, "by": who, "reason": reason}
     pinned = store.pin_at_rest(row.pk, release=target, current=beside, note=dumps(note), using=using)
     assert pinned is not None, "the row is locked, and its status was looked at"
