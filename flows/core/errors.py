@@ -74,6 +74,18 @@ class UnknownIntent(UsageError):
         super().__init__(f"There is no intent {intent}. `flows.describe(workflow)` names the intent of a workflow.")
 
 
+class NotAUser(UsageError):
+    """`by=` is somebody whom the record cannot name: nobody would be told, and two of them could not be told apart."""
+
+    code = "NOT_A_USER"
+
+    def __init__(self, given: object, model: str, why: str) -> None:
+        super().__init__(
+            f"by= is {given!r:.80}, {why}. Pass a user of this project ({model}) as the database has it, "
+            "or by=None for work that no person answers for."
+        )
+
+
 class KeyConflict(UsageError):
     """The key is taken by a run with another input."""
 

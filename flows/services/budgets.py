@@ -205,8 +205,7 @@ def raise_(
     if (by_amount is None) == (to is None):
         raise BadAmount("Say how much more, or up to what: by_amount= or to=.")
     more = amount_of(wanted, by_amount if to is None else to, "raise", BadAmount)
-    if getattr(by, "pk", None) is None:
-        raise NobodyRaises
+    identify.user(by, NobodyRaises)
     if not warrant.is_permitted(by, PERMISSION, alias):
         return Raised(Code.NOT_PERMITTED, wanted.value)
     reason = warrant.reason(reason, "why more is allowed")

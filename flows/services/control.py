@@ -79,7 +79,7 @@ def cancel(workflow: Any, *, reason: str = "", by: Any = None, seen: str | None 
     Args:
         workflow: the run, or its id. reason: why; kept in its log. by: who asks. seen: `seen_of` what was shown; None does not look.
     Raises:
-        UnknownWorkflow: there is none.
+        UnknownWorkflow: there is none. NotAUser: `by` is no stored user; so say all verbs here.
     """
     return _cancel(workflow, reason, by, None, using, seen)
 
@@ -94,7 +94,7 @@ def _cancel(
     workflow: Any, reason: str, by: Any, noted: dict[str, Any] | None, using: str | None, seen: str | None = None
 ) -> Controlled:
     alias = identify.alias(using)
-    row_id = identify.workflow_id(workflow)
+    row_id, who = identify.workflow_id(workflow), identify.label(by)
     with committing("cancel", alias):
         status = _locked_status(row_id, workflow, alias)
         if status not in TERMINAL and status != Status.CANCELLING and _has_moved(row_id, seen, alias):
@@ -105,7 +105,6 @@ def _cancel(
             return Controlled(Answer.ALREADY, status, row_id)
         if status in TERMINAL:
             return Controlled(Answer.TOO_LATE, status, row_id)
-        who = identify.label(by)
         _on_the_way([row_id], Status.CANCELLED, "CANCEL_REQUESTED", "cancel", who, reason, alias, noted)
         ledger.settle_fenced([row_id], "CANCEL_REQUESTED", alias)
         status = _locked_status(row_id, workflow, alias)
@@ -133,6 +132,7 @@ def supersede(
     """
     alias = identify.alias(using)
     intent_id = identify.intent_id(intent)
+    identify.user(by)
     payload.check_text(goal, "the goal")
     with committing("supersede", alias):
         found = locks.intent(intent_id, alias)
@@ -182,6 +182,7 @@ def cancel_intent(intent: Any, *, reason: str = "", by: Any = None, using: str |
     """
     alias = identify.alias(using)
     intent_id = identify.intent_id(intent)
+    identify.user(by)
     with committing("cancel intent", alias):
         found = locks.intent(intent_id, alias)
         if found is None:
@@ -205,7 +206,7 @@ def pause(workflow: Any, *, reason: str = "", by: Any = None, seen: str | None =
         UnknownWorkflow: there is none.
     """
     alias = identify.alias(using)
-    row_id = identify.workflow_id(workflow)
+    row_id, who = identify.workflow_id(workflow), identify.label(by)
     with committing("pause", alias):
         status = _locked_status(row_id, workflow, alias)
         if status == Status.PAUSED:
@@ -215,7 +216,7 @@ def pause(workflow: Any, *, reason: str = "", by: Any = None, seen: str | None =
         if status in (Status.RUNNING, Status.RECONCILING):
             asked = store.ask_pause(row_id, alias)
             return Controlled(Answer.ACCEPTED if asked else Answer.ALREADY, status, row_id)
-        if not store.pause(row_id, identify.label(by), _reason(reason), alias):
+        if not store.pause(row_id, who, _reason(reason), alias):
             return Controlled(Answer.TOO_LATE, status, row_id)
     return Controlled(Answer.ACCEPTED, Status.PAUSED, row_id)
 
@@ -235,7 +236,7 @@ def resume(
         CannotResumeAt: `at` is no node on which the gate stands, or no gate has suspended it.
     """
     alias = identify.alias(using)
-    row_id = identify.workflow_id(workflow)
+    row_id, who = identify.workflow_id(workflow), identify.label(by)
     with committing("resume", alias):
         status = _locked_status(row_id, workflow, alias)
         if status in (Status.WAITING, Status.PAUSED) and _has_moved(row_id, seen, alias):
@@ -246,7 +247,7 @@ def resume(
             raise OutcomeUnknown(row_id, doubts)
         if at is not None and status not in TERMINAL:
             _may_resume_at(row_id, at, alias)
-        ready = store.resume(row_id, at, identify.label(by), _reason(reason), conf.PRIORITY_SECONDS, alias)
+        ready = store.resume(row_id, at, who, _reason(reason), conf.PRIORITY_SECONDS, alias)
         if ready is None:
             return Controlled(Answer.TOO_LATE if status in TERMINAL else Answer.ALREADY, status, row_id)
         after_commit(hints_for([ready]), alias)

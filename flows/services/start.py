@@ -66,7 +66,7 @@ def start(
         priority: higher is sooner; one step is worth PRIORITY_SECONDS of waiting.
     Raises:
         KeyConflict: the key is taken by another input. PayloadError: the input cannot be stored.
-        UnknownIntent, IntentClosed: the intent is not there, or not active and the run is new.
+        UnknownIntent, IntentClosed: the intent is not there, or not active and the run is new. NotAUser: `by` is no stored user.
     """
     runs = [(key, {} if input is None else input)]
     with committing("start", identify.alias(using)) if session else nullcontext():
@@ -89,6 +89,7 @@ def start_many(
 ) -> list[Started]:
     """Start many runs of one flow as (key, input), in one statement; the answers come in the order given. Same rules as `start`."""
     alias = identify.alias(using)
+    identify.user(by)
     definition = flow.definition
     _check_priority(priority, definition)
     prepared = [_prepare(definition, key, value, goal, subject) for key, value in runs]

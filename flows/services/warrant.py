@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.base_user import AbstractBaseUser
 
 from flows.core.errors import NotPermitted, ReasonMissing
 from flows.services import identify
@@ -32,9 +31,9 @@ def check(by: Any, permission: str, using: str) -> None:
     """Let nobody pass who is a user without that right.
 
     Raises:
-        NotPermitted: `by` is a user who has it not, is not active, or is gone.
+        NotAUser: `by` is neither a stored user nor None. NotPermitted: `by` is a user who has it not, is not active, or is gone.
     """
-    if isinstance(by, AbstractBaseUser) and not is_permitted(by, permission, using):
+    if identify.user(by) is not None and not is_permitted(by, permission, using):
         raise NotPermitted(identify.label(by), permission)
 
 
