@@ -117,7 +117,7 @@ ENDINGS: dict[str, Callable[..., bool]] = {"fulfil": fulfil, "transfer": transfe
 
 
 def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder: str, using: str | None) -> bool:
-    alias = identify.alias(using)
+    alias, who = identify.alias(using), identify.label(by)
     reason = warrant.reason(reason, "why the commitment ends")
     row = get(commitment, using=alias)
     with committing("end commitment", alias):
@@ -125,7 +125,7 @@ def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder
         ended = store.end(
             row.workflow_id,
             status=status,
-            by=identify.label(by),
+            by=who,
             commitment=row.pk,
             holder=holder,
             reason=reason,

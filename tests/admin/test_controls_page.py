@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
@@ -234,7 +235,8 @@ def test_a_doubt_is_not_resumed_and_its_page_leads_to_the_operation(world: World
 
 
 def test_what_a_model_or_a_person_wrote_is_escaped(world: World, flow: type[flows.Flow]) -> None:
-    run = flow.start({"key": EVIL}, key=EVIL, by=EVIL, goal=EVIL)
+    evil = get_user_model().objects.create_user(EVIL)
+    run = flow.start({"key": EVIL}, key=EVIL, by=evil, goal=EVIL)
     world.worker.run()
     for shown in (page(run), post(run, "pause", reason=EVIL).content.decode(), post(run, "resume", reason="").content.decode()):
         assert "<script>alert(1)" not in shown
