@@ -7,6 +7,6 @@ policies.adopt(run, by=user, reason="Checked against the new limit")
 policies.current("payments").body
 """
 
-from flows.services.policies import NotBound, Published, UnknownPolicy, adopt, current, publish
+from flows.services.policies import NotBound, NotNewest, Published, UnknownPolicy, adopt, current, publish
 
-__all__ = ["NotBound", "Published", "UnknownPolicy", "adopt", "current", "publish"]
+__all__ = ["NotBound", "NotNewest", "Published", "UnknownPolicy", "adopt", "current", "publish"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +23,7 @@ from flows.core.history import Asked, History, Logged, Passed, Waited
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import first_step
 from flows.core.policies import DEGRADE, RELEASE
-from flows.core.protocol import SUSPENDED, Outcome, Status
+from flows.core.protocol import RESUMED, SUSPENDED, Outcome, Status
 from flows.core.state import GIVEN, ActivityState, State, WaitState
 
 #: What the log says of the engine's arrows: they end an attempt, close a wait, or follow from the state alone.
@@ -33,7 +34,7 @@ FAILURES = frozenset({"failed", "timed_out"})
 
 #: Kinds of waits that stand beside an activity or a suspension, not for a node. A person's resume closes them.
 RETRY_WINDOW, RECONCILIATION, HUMAN = "retry_window", "reconciliation", "human"
-BESIDE = frozenset({RETRY_WINDOW, RECONCILIATION, HUMAN})
+BESIDE = frozenset(RESUMED)
 
 
 class Kind(StrEnum):
@@ -75,6 +76,7 @@ class Course:
         self.history = history
         self.seq, self.epoch, self.intent_version, self.policy_version = 0, 0, 1, ""
         self.status, self.node, self.outcome = "", "", ""
+        self.at: datetime | None = None
         self.version = first_version(history)
         self.error_code: str | None = None
         self.activity: ActivityState | None = None
@@ -212,6 +214,7 @@ class Course:
             self._given(t)
         if t.trigger != "pin":
             self.pin = None
+        self.at = t.at
         self.seq, self.status, self.node, self.outcome = t.seq, t.to_status, t.to_node, t.outcome
         self.epoch, self.intent_version, self.policy_version = t.epoch, t.intent_version, t.policy_version
 

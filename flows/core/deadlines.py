@@ -9,6 +9,7 @@
 
 A deadline that passes while the workflow computes, is paused or is in doubt is handled at its next decision, each once, the most severe first.
 What goes on as it was (BREACH, DEGRADE, RELEASE without a node) wakes nobody: DEGRADE and BREACH are true when they are recorded.
+That one has passed is an event, of every kind and whatever its policy is (L1); a wait that was answered before the sweep came has not expired.
 """
 
 from __future__ import annotations
@@ -33,19 +34,21 @@ RECORDED = (BREACH.value, DEGRADE.value)
 GOES_ON = (*RECORDED, RELEASE.value)
 
 
+EXPIRED, BREACHED = "deadline.expired", "commitment.breached"
+
+
 @dataclass(frozen=True, slots=True)
 class DeadlineKind:
     """One row of the table that says what it means that a deadline of this kind has passed.
 
-    `code`: the error code of the suspension or the end that it leads to. `legal`: its policies. `event`: an event `deadline.expired` is
-    recorded whatever the policy is; else only where the workflow goes on, for otherwise its log says so. `told`: the accountable user is
-    told of the breach itself, whatever the policy is.
+    `code`: the error code of the suspension or the end that it leads to. `legal`: its policies. `event`: the type of the event that says it.
+    `told`: the accountable user is told of the breach itself, whatever the policy is.
     """
 
     name: str
     code: str
     legal: frozenset[str]
-    event: bool = False
+    event: str = EXPIRED
     told: bool = False
 
 
@@ -53,11 +56,11 @@ class DeadlineKind:
 KINDS: dict[str, DeadlineKind] = {
     TimerKind.WAIT_DEADLINE: DeadlineKind("wait", "WAIT_EXPIRED", EVERY),
     "approval": DeadlineKind("approval", "APPROVAL_EXPIRED", EVERY - {BREACH, DEGRADE, RELEASE}),
-    TimerKind.WORKFLOW_DEADLINE: DeadlineKind("workflow", "DEADLINE_EXPIRED", EVERY, event=True),
-    TimerKind.SLA: DeadlineKind("SLA", "SLA_BREACHED", EVERY, event=True, told=True),
-    TimerKind.FRESHNESS: DeadlineKind("freshness", "FRESHNESS_EXPIRED", EVERY, event=True),
+    TimerKind.WORKFLOW_DEADLINE: DeadlineKind("workflow", "DEADLINE_EXPIRED", EVERY),
+    TimerKind.SLA: DeadlineKind("SLA", "SLA_BREACHED", EVERY, told=True),
+    TimerKind.FRESHNESS: DeadlineKind("freshness", "FRESHNESS_EXPIRED", EVERY),
     TimerKind.COMMITMENT_DEADLINE: DeadlineKind(
-        "commitment", "COMMITMENT_BREACHED", frozenset({ESCALATE, CANCEL, RELEASE, BREACH}), told=True
+        "commitment", "COMMITMENT_BREACHED", frozenset({ESCALATE, CANCEL, RELEASE, BREACH}), BREACHED, told=True
     ),
 }
 
@@ -67,6 +70,11 @@ WORKFLOWS = (TimerKind.WORKFLOW_DEADLINE.value, TimerKind.SLA.value, TimerKind.F
 #: What goes before what, when several have passed: an end, a person, another way, going on.
 _SEVERITY: dict[Expiry | None, int] = {CANCEL: 0, FAIL: 1, HUMAN: 2, ESCALATE: 2}
 _ANOTHER_WAY, _GOING_ON = 3, 4
+
+
+def kind_of(timer: str, wait: str | None = None) -> DeadlineKind:
+    """The kind of deadline that a timer stands for; `wait`: the kind of the wait that it belongs to."""
+    return KINDS.get(wait or "") or KINDS[timer]
 
 
 def word_of(deadline: Deadline) -> str:
@@ -159,6 +167,8 @@ def _declared(definition: Definition, state: State, kind: str, name: str) -> Dea
 
 
 __all__ = [
+    "BREACHED",
+    "EXPIRED",
     "GOES_ON",
     "KINDS",
     "RECORDED",
@@ -167,6 +177,7 @@ __all__ = [
     "Late",
     "from_the_start",
     "is_wanted",
+    "kind_of",
     "late",
     "releases",
     "word_of",

@@ -194,6 +194,11 @@ class Definition:
         return isinstance(node, Activity) and (node.gate is not None or name in self.baselines or name in self.reservations)
 
     @cached_property
+    def looks(self) -> bool:
+        """Whether some attempt leaves more than its result: a verdict, an observation, a verification."""
+        return any(self.passes(name) or (isinstance(node, Activity) and node.verifies) for name, node in self.nodes.items())
+
+    @cached_property
     def compensates(self) -> bool:
         """Whether some effect of this flow can be compensated."""
         return any(effect.compensate is not None for node in self.nodes.values() for effect in node.all_effects())

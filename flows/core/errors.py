@@ -1,7 +1,8 @@
 """Every error that Outlast raises or understands, with a stable code.
 
     OutlastError
-    ├── UsageError            the caller asked for something that cannot be: UnknownFlow, KeyConflict, IntentClosed, OutcomeUnknown, …
+    ├── UsageError            the caller asked for something that cannot be: UnknownFlow, KeyConflict, IntentClosed, OutcomeUnknown,
+    │                         ReasonMissing, NotPermitted, …
     ├── CannotMigrate         a run of an older version has no place in the newer one (raised in a function of migrate_from)
     ├── DefinitionError       a flow is written wrongly (also reported by the system checks)
     ├── PayloadError          a value that may not be stored; names its producer; never retried
@@ -122,6 +123,24 @@ class CannotResumeAt(UsageError):
     """A person may have a run go on only where it stands, or at what the gate of that node stands on."""
 
     code = "CANNOT_RESUME_AT"
+
+
+class ReasonMissing(UsageError):
+    """Who decides for others says why: people read it later."""
+
+    code = "REASON_MISSING"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"Say {what}: the reason must not be empty; people read it later.")
+
+
+class NotPermitted(UsageError):
+    """Who is named for a decision has no right to it, or not any more."""
+
+    code = "NOT_PERMITTED"
+
+    def __init__(self, who: str, permission: str) -> None:
+        super().__init__(f"{who or 'This user'} may not do this: it needs the permission {permission}, and an active account.")
 
 
 class CannotMigrate(OutlastError):

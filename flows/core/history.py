@@ -100,6 +100,44 @@ class Asked(NamedTuple):
     question: tuple[str, str, tuple[str, ...], bool] = ("", "", (), False)
 
 
+class Judged(NamedTuple):
+    """One verdict of a node's gate: the workflow's version then, the attempt (None: it was about to be entered), and (check, answer, digest)."""
+
+    version: int
+    node: str
+    activity: int | None
+    attempt: int | None
+    verdict: str
+    checks: tuple[tuple[str, str, str], ...]
+    at: datetime
+
+
+class Observed(NamedTuple):
+    """The version of something outside, as an attempt saw it."""
+
+    node: str
+    activity: int
+    attempt: int
+    name: str
+    version: str
+    baseline: bool
+    at: datetime
+
+
+class Verified(NamedTuple):
+    """What a verifier's attempt found of a candidate, and the versions that it saw."""
+
+    node: str
+    activity: int
+    attempt: int
+    of: str
+    digest: str
+    revision: int
+    passed: bool
+    code: str
+    versions: Mapping[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """All that is recorded of one workflow and matters for its path.
@@ -107,7 +145,7 @@ class History:
     Attributes:
         row: what the workflow's row says now, by the names of `fold.FIELDS`. log: in order of `seq`. visits: by activity.
         attempts: by activity and number. waits, asked: in the order in which they were opened.
-        deadlines: those that have passed, by timer. refused: the node whose gate refused, and the verdict, by the workflow's version then.
+        deadlines: those that have passed, by timer. judged: verdicts by the workflow's version then. observed, verified: in order.
         result: the workflow's.
     """
 
@@ -124,7 +162,9 @@ class History:
     waits: tuple[Waited, ...] = ()
     asked: tuple[Asked, ...] = ()
     deadlines: tuple[Passed, ...] = ()
-    refused: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    judged: Mapping[int, tuple[Judged, ...]] = field(default_factory=dict)
+    observed: tuple[Observed, ...] = ()
+    verified: tuple[Verified, ...] = ()
     result: Any = None
 
 

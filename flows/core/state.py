@@ -24,6 +24,7 @@ class ActivityState:
 
     `failures` counts failed attempts, `lost` those that went down with their worker; they are bounded apart.
     `doubt`: an effect of it may have happened, and only asking for the same again can tell.
+    `known`: its own effect has happened, and its result is still to be taken. `begun`: effects of this visit have been begun.
     """
 
     seq: int
@@ -37,6 +38,8 @@ class ActivityState:
     last_error: str | None = None
     notes: Any = None
     doubt: bool = False
+    known: bool = False
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,8 @@ Trigger = Entered | Woken | Completed | Failed
 class ApprovalFact:
     """What the human plane says about the request that an approval node made.
 
-    `expired` also holds for an answered approval that was not used in its time. `used_by` is the activity (seq) that used it up.
+    `expired` also holds for an answered approval that was not used in its time. `used_by` is the activity (seq) that used it up,
+    `used_at` its node and visit.
     """
 
     request_id: str
@@ -128,6 +132,7 @@ class ApprovalFact:
     candidate: Mapping[str, Any] = field(default_factory=dict)
     expired: bool = False
     used_by: int | None = None
+    used_at: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from flows.core.moves import Park
 from flows.core.nodes.activity import RETRY_WINDOW, Activity
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import Pipeline
-from flows.core.protocol import Outcome
+from flows.core.protocol import SUSPENDING, Outcome
 from flows.core.state import State, WaitState
 from flows.core.versions import Walked
 from flows.models import Commitment, Wait, Workflow
@@ -32,8 +32,6 @@ from flows.store import operations
 from flows.store.claim import Claimed
 from flows.store.load import load, whole
 
-#: Waits that stand for a suspension.
-FOR_PERSON = frozenset({"human", "reconciliation"})
 #: Codes by which the engine knows how to go on at the node where it stood.
 OF_NODE = frozenset({DEFINITION_FAULT, VISITS_EXHAUSTED})
 
@@ -112,7 +110,7 @@ def _wait(seen: Seen, node: Node, walked: Walked, using: str, *, same: bool, act
     wait = seen.state.wait
     if wait is None:
         return None, None
-    if wait.kind in FOR_PERSON:
+    if wait.kind in SUSPENDING:
         suspended = seen.outcome not in ("", Outcome.WAITING, Outcome.WORKFLOW_MIGRATION_REQUIRED)
         return (wait.id, None) if suspended else (None, None)
     if wait.kind == RETRY_WINDOW:

@@ -14,6 +14,9 @@ from flows.core import payload
 from flows.core.errors import NotAUser, UnknownIntent, UnknownWorkflow, UsageError
 from flows.models import Workflow
 
+#: So much of a reason is kept.
+MAX_REASON = 2000
+
 
 def workflow_id(workflow: Any) -> UUID:
     """The id behind a workflow, a start's answer, a UUID or its text.
@@ -81,9 +84,9 @@ def label(by: Any) -> str:
     return text
 
 
-def reason(text: str) -> str:
+def reason(text: str, most: int = MAX_REASON) -> str:
     """A reason as it is kept: what PostgreSQL cannot store is replaced, what is too long is cut."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:2000]
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:most]
 
 
 def user_key(by: Any) -> Any:

@@ -256,6 +256,11 @@ def _plan(seen: Seen, steps: Sequence[Definition], using: str) -> _Plan:
                 f"{target.version}, or version {seen.row.flow_version} loaded"
             )
         over = carried(seen, target, walked, using)
+        if seen.state.activity is not None and seen.state.activity.known and not over.activity:
+            raise CannotMigrate(
+                f"its effect at {seen.row.node} has happened, and its result is still to be taken: let it go on under version "
+                f"{seen.row.flow_version} first, or keep the node"
+            )
         given = {name: _encoded(name, value) for name, value in walked.results.items()}
     except CannotMigrate as no:
         if no.__cause__ is not None:
