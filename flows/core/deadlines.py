@@ -64,6 +64,9 @@ KINDS: dict[str, DeadlineKind] = {
     ),
 }
 
+#: Those of a wait, by name: they are told with it.
+OF_WAITS = frozenset({KINDS[TimerKind.WAIT_DEADLINE].name, KINDS["approval"].name})
+
 #: Passed deadlines of these kinds are the workflow's business; those of waits and commitments only where they release.
 WORKFLOWS = (TimerKind.WORKFLOW_DEADLINE.value, TimerKind.SLA.value, TimerKind.FRESHNESS.value)
 
@@ -120,10 +123,10 @@ class Late:
 
 
 def late(definition: Definition, state: State) -> tuple[Late, ...]:
-    """The passed deadlines that this definition declares, the most severe first. Nearly always none."""
+    """The passed deadlines, each with the policy that it was set with, the most severe first. Nearly always none."""
     found = []
     for kind, name in state.passed:
-        if (one := _declared(definition, state, kind, name)) is not None:
+        if (one := _set(definition, state, kind, name)) is not None:
             found.append(Late(kind, name, one, moot=kind == TimerKind.FRESHNESS and bool(one.target) and _asked(state)))
     return tuple(sorted(found, key=lambda one: one.severity))
 
@@ -155,15 +158,21 @@ def from_the_start(definition: Definition) -> dict[str, list[Any]]:
     }
 
 
-def _declared(definition: Definition, state: State, kind: str, name: str) -> Deadline | None:
+def _set(definition: Definition, state: State, kind: str, name: str) -> Deadline | None:
+    """The policy that a deadline was set with: neither a newer version nor a deploy changes it. Where its node is gone, a person decides."""
     if kind == TimerKind.WAIT_DEADLINE:
         wait, node = state.wait, definition.nodes.get(state.node)
         own: Any = getattr(node, "deadline", None)
         return own if wait is not None and wait.due and isinstance(own, Deadline) and not own.moves else None
-    if kind == TimerKind.COMMITMENT_DEADLINE:
-        held = [one for node in definition.nodes.values() for one in node.commitments if one.name == name]
-        return next((one.deadline for one in held if one.deadline is not None and one.deadline.then is RELEASE), None)
-    return definition.deadlines.get((kind, name))
+    declared, word = definition.deadlines.get((kind, name)), state.words.get((kind, name))
+    if word is None or (declared is not None and declared.word == word):
+        return declared
+    then, _, to = word.partition(":")
+    if to and to not in definition.nodes:
+        return Deadline(days=1, then=HUMAN)
+    if then == NODE:
+        return Deadline(days=1, then=to)
+    return Deadline(days=1, then=Expiry(then), to=to) if then in set(Expiry) else None
 
 
 __all__ = [
@@ -171,6 +180,7 @@ __all__ = [
     "EXPIRED",
     "GOES_ON",
     "KINDS",
+    "OF_WAITS",
     "RECORDED",
     "WORKFLOWS",
     "DeadlineKind",

@@ -60,7 +60,7 @@ class Decided:
     @property
     def handled_words(self) -> list[str]:
         """`handled`, as the log says it."""
-        return [f"{kind} {name}".rstrip() for kind, name in self.handled]
+        return [f"{kind} {name}" if name else kind for kind, name in self.handled]
 
 
 def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:

@@ -119,6 +119,12 @@ class Definition:
             found[name] = frozenset(known)
         return found
 
+    def wanted_after(self, name: str) -> frozenset[str]:
+        """The freshness budgets on which a node after this one stands, if it ends well."""
+        node = self.nodes[name]
+        after = {target for _, target in node.targets()} - set(node.on.values())
+        return frozenset(what for what, nodes in self.wanting.items() if after & nodes)
+
     @cached_property
     def baselines(self) -> frozenset[str]:
         """The nodes whose attempts look at all of that before their code runs: what they decide or check stands on what was seen then."""

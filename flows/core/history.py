@@ -34,6 +34,35 @@ class Logged(NamedTuple):
     note: Mapping[str, Any]
     at: datetime
 
+    def version(self, name: str) -> int | None:
+        """A version of the flow that the note names; None if it names none.
+
+        Raises:
+            OddNote: it is none.
+        """
+        found = self.note.get(name)
+        if found is None or (isinstance(found, int) and not isinstance(found, bool)):
+            return found
+        raise OddNote(self.seq, name, found, "a version")
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Words that the note lists.
+
+        Raises:
+            OddNote: it is no list of words.
+        """
+        found = self.note.get(name, ())
+        if isinstance(found, list | tuple) and all(isinstance(one, str) for one in found):
+            return tuple(found)
+        raise OddNote(self.seq, name, found, "a list of words")
+
+
+class OddNote(ValueError):
+    """A note that no arrow writes: somebody has edited the record."""
+
+    def __init__(self, seq: int, name: str, found: object, wanted: str) -> None:
+        super().__init__(f"the note of arrow {seq} has {name} = {found!r:.80}, which is not {wanted}")
+
 
 class Visited(NamedTuple):
     """One visit of an activity node, or of one step of a pipeline, with its result if it is done."""

@@ -166,9 +166,9 @@ class Replay:
 
     def _migration(self, t: Logged) -> Drift | None:
         """A migration came from the version that the workflow had; how it was taken over is given."""
-        if t.note.get("from") != self.course.version:
-            return Drift(t.seq, "note from", t.note.get("from"), self.course.version)
-        target = int(t.note.get("to", 0))
+        if t.version("from") != self.course.version:
+            return Drift(t.seq, "note from", t.version("from"), self.course.version)
+        target = t.version("to") or 0
         definition = self._newest if target == self.history.version else self._older.get(target)
         if definition is not None and t.to_node not in definition.nodes:
             return Drift(t.seq, "to_node", t.to_node, f"no node of version {target}")

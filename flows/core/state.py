@@ -63,7 +63,8 @@ class State:
         input: what it was started with. results: the newest visit's result of each node.
         visits: how often each node was entered. event: only inside `read=`, the event as `{"id", "payload"}`.
         now: the durable clock at the time of the decision.
-        passed: deadlines that are over and were not handled yet, as (kind of timer, name).
+        passed: deadlines that are over and were not handled yet, as (kind of timer, name). words: the policy that each was set with
+            (`Deadline.word`), which holds whatever the definition says by now.
     """
 
     workflow_id: str
@@ -81,6 +82,7 @@ class State:
     wait: WaitState | None = None
     event: Mapping[str, Any] | None = None
     passed: tuple[tuple[str, str], ...] = ()
+    words: Mapping[tuple[str, str], str] = field(default_factory=dict)
     dice: float = 0.0
 
 

@@ -13,6 +13,7 @@ from django.core.management.base import CommandError
 from flows.management import find, verbs, words
 from flows.models import Competence, CompetenceOpening, Policy
 from flows.services import competence, identify, policies
+from flows.services.control import Answer
 
 WRONG_USAGE = 2
 POLICIES = ("name", "version", "blocks", "digest", "by", "at", "note")
@@ -34,6 +35,7 @@ def add_policy(parser: ArgumentParser) -> None:
     adopt = verb("adopt", "bind a run to the newest version of its policy; one that it stopped goes on")
     adopt.add_argument("id", metavar="ID")
     adopt.add_argument("--reason", required=True, metavar="TEXT")
+    adopt.add_argument("--seen", metavar="STATE", help="refuse if it has moved since `flows show --json` printed this")
     for one in (publish, adopt):
         one.add_argument("--by", required=True, metavar="USERNAME", help="who says so: needs outlast_flows.publish_policy")
 
@@ -60,8 +62,14 @@ def policy(*, what: str, **options: Any) -> tuple[Any, str]:
         return _listed(POLICIES, ((p.name, p.version, p.blocks, p.digest, p.by_label, p.at, p.note) for p in rows))
     by = find.permitted(options["by"], policies.PERMISSION, using)
     if what == "adopt":
-        done = policies.adopt(find.workflow(options["id"], using), reason=options["reason"], by=by, using=using)
-        if not done and done.answer == "too_late":
+        done = policies.adopt(
+            find.workflow(options["id"], using), reason=options["reason"], by=by, seen=options["seen"], using=using
+        )
+        if done.answer is Answer.MOVED:
+            raise CommandError(
+                f"{done.id} has moved: it is {done.status}. Nothing was changed; look again (flows show).", returncode=1
+            )
+        if done.answer is Answer.TOO_LATE:
             raise CommandError(
                 f"{done.id} is {done.status}: it has ended, or is computing just now. Try again in a moment.", returncode=1
             )

@@ -2,7 +2,8 @@
 
     lock the workflow (of an intent: the intent and all its live ones) ──► lock the ledger ──► change it, with its entry
         ──► every run that waits because of it goes on with its pending step         one transaction
-Guard against a refusal that is just being written: it locks the workflow too, and looks again when it has (`ledger.still_lacks`).
+Guard against a refusal that is just being written: it locks the workflow too, and looks again when it has (`ledger.still_lacks`). Against what
+a run spends that is superseded or has ended (it gives back what it still owes): that locks the intent too.
 """
 
 from __future__ import annotations

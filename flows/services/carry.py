@@ -28,6 +28,7 @@ from flows.models.commitment import LIVE as OWED
 from flows.services.follow import timeout_of
 from flows.services.operation import declared
 from flows.services.owned import state_of
+from flows.services.untouched import called
 from flows.store import operations
 from flows.store.claim import Claimed
 from flows.store.load import load, whole
@@ -125,7 +126,7 @@ def _entered(state: State, node: Node, walked: Walked) -> Park | None:
     """The wait that the node would open if it were entered now."""
     at = replace(state, node=node.name, wait=None, results=MappingProxyType({**state.results, **walked.results}))
     try:
-        move = node.enter(at)
+        move = called(node.enter, at)
     except Exception as fault:
         raise CannotMigrate(f"a function of node {node.name!r} raised {type(fault).__name__}") from fault
     return move if isinstance(move, Park) else None

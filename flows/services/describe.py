@@ -27,7 +27,7 @@ from flows.models import (
 from flows.models import (
     Verdict as VerdictRow,
 )
-from flows.services import identify, releases, way_on
+from flows.services import control, identify, releases, way_on
 from flows.services.identify import get
 from flows.store import releases as store
 
@@ -70,7 +70,12 @@ class ReleaseView:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The five answers about one workflow, and its timeline."""
+    """The five answers about one workflow, and its timeline.
+
+    Attributes:
+        ways_on: the steps (`flows.core.verdicts.Way`) behind `decision_needed`.
+        seen: the state that is described, as `resume`, `pause`, `cancel` and `policies.adopt` take it.
+    """
 
     id: UUID
     flow: str
@@ -89,6 +94,7 @@ class Description:
     next_nodes: list[tuple[str, str]]
     decision_needed: str
     ways_on: list[str] = field(default_factory=list)
+    seen: str = ""
     timeline: list[dict[str, Any]] = field(default_factory=list)
     attempts: list[dict[str, Any]] = field(default_factory=list)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
@@ -131,6 +137,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         next_nodes=sorted(node.targets()) if node is not None and row.status not in TERMINAL else [],
         decision_needed=needed.says,
         ways_on=[way.value for way in needed.ways],
+        seen=control.seen_of(row),
         timeline=timeline(row.pk, alias),
         attempts=attempts(row.pk, alias),
         verdicts=verdicts(row.pk, alias),

@@ -56,7 +56,7 @@ def user(by: Any, needed: Callable[[], UsageError] | None = None) -> Any:
     Raises:
         NotAUser: it is something else; or what `needed` makes, of whatever is no such user.
     """
-    model: type[Any] = get_user_model()
+    model: Any = get_user_model()
     stored = isinstance(by, model) and by.pk is not None and not by._state.adding  # noqa: SLF001 - Django's documented way to ask
     if stored or (by is None and needed is None):
         return by

@@ -164,6 +164,7 @@ def state_of(row: Claimed, loaded: Loaded | None, using: str) -> State:
         activity=activity,
         wait=_wait(loaded),
         passed=loaded.passed if loaded else (),
+        words=MappingProxyType(loaded.words) if loaded else MappingProxyType({}),
         dice=random.random(),
     )
 

@@ -63,6 +63,8 @@ def histories(ids: Sequence[UUID], using: str) -> Iterator[History | Unreadable]
             )
         except PayloadError as error:
             yield Unreadable(str(row_id), row[1], row[2], row[4], str(error))
+        except Exception as error:  # noqa: BLE001 - a row that was written by hand may have any shape, and the others are still read
+            yield Unreadable(str(row_id), row[1], row[2], row[4], f"{type(error).__name__}: {error}"[:300])
 
 
 def _asked(workflows: Sequence[Sequence[Any]], using: str) -> Mapping[Any, Sequence[Asked]]:

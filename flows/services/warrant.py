@@ -31,7 +31,7 @@ def check(by: Any, permission: str, using: str) -> None:
     """Let nobody pass who is a user without that right.
 
     Raises:
-        NotPermitted: `by` is a user who has it not, is not active, or is gone. NotAUser: `by` is neither a stored user nor None.
+        NotAUser: `by` is neither a stored user nor None. NotPermitted: `by` is a user who has it not, is not active, or is gone.
     """
     if identify.user(by) is not None and not is_permitted(by, permission, using):
         raise NotPermitted(identify.label(by), permission)

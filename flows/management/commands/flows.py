@@ -74,6 +74,7 @@ class Command(BaseCommand):
             acting = verb(name, summary, identified=True)
             acting.add_argument("--reason", default="", metavar="TEXT")
             acting.add_argument("--by", metavar="USERNAME")
+            acting.add_argument("--seen", metavar="STATE", help="refuse if it has moved since `flows show --json` printed this")
             if name == "resume":
                 at = "where a run goes on that a gate has suspended: a node that its gate stands on is done anew"
                 acting.add_argument("--at", metavar="NODE", help=at)
@@ -303,12 +304,16 @@ class Command(BaseCommand):
         """Let a run go on."""
         self._control(functools.partial(control.resume, at=options.pop("at")), **options)
 
-    def _control(self, act: Callable[..., Controlled], *, id: str, reason: str, by: str | None, **options: Any) -> None:
+    def _control(
+        self, act: Callable[..., Controlled], *, id: str, reason: str, by: str | None, seen: str | None, **options: Any
+    ) -> None:
         using = options["database"]
-        found = act(find.workflow(id, using), reason=reason, by=find.user(by, using), using=using)
+        found = act(find.workflow(id, using), reason=reason, by=find.user(by, using), seen=seen, using=using)
         self._put(found, found.answer.value, options)
         if found.answer is Answer.TOO_LATE:
             raise CommandError(f"Too late: the run is {found.status}.")
+        if found.answer is Answer.MOVED:
+            raise CommandError(f"It has moved: the run is {found.status}. Nothing was changed; look again (flows show).")
         self._say(f"the run is {found.status}")
 
     def _put(self, value: Any, text: str, options: dict[str, Any]) -> None:
