@@ -125,7 +125,7 @@ def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder
         ended = store.end(
             row.workflow_id,
             status=status,
-            by=identify.label(by),
+            by=who,
             commitment=row.pk,
             holder=holder,
             reason=reason,

@@ -211,6 +211,6 @@ def test_what_is_no_text_is_said_to_be_none() -> None:
         Line.start({}, goal=["Ship it"])
     run = Line.start({}, goal="  Ship it ")
     assert Intent.objects.get(pk=run.intent_id).goal == "Ship it"
-    with pytest.raises(PayloadError, match="^the reason: must be text, got 5"):
+    with pytest.raises(PayloadError, match=r"^the reason: must be text, got 5"):
         flows.cancel(run, reason=5)  # type: ignore[arg-type]
     assert status(run)[0] == "runnable"
