@@ -7,9 +7,9 @@ outlast_flows.W111–       Celery settings that are dangerous with Redis (`chec
 
 from flows.checks.catalogue import CATALOGUE, TAG
 from flows.checks.configured import check_celery, check_settings
-from flows.checks.database import check_clock, check_versions
+from flows.checks.database import check_clock, check_migrated, check_named, check_versions
 from flows.checks.declared import check_flows, declared_flows
-from flows.checks.packages import check_packages
+from flows.checks.packages import check_installed, check_packages
 
 __all__ = [
     "CATALOGUE",
@@ -17,6 +17,9 @@ __all__ = [
     "check_celery",
     "check_clock",
     "check_flows",
+    "check_installed",
+    "check_migrated",
+    "check_named",
     "check_packages",
     "check_settings",
     "check_versions",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from django.conf import settings
 from django.core import checks
 from django.db import connections
+from django.utils.module_loading import import_string
 
 from flows.checks.catalogue import TAG
 from flows.checks.values import value_of
@@ -19,6 +20,45 @@ from flows.core import releases
 LEAST = {"LINGER_SECONDS": 0}
 NUMBERS = tuple(name for name, value in DEFAULTS.items() if isinstance(value, int | float) and not isinstance(value, bool))
 
+#: Dotted path → what it leads to.
+PATHS = {
+    "DISPATCHER": "an object that publishes hints",
+    "AUTHORITY": "a function of (run, permission)",
+    "COMPETENCE": "a function of (run, node, errors)",
+    "PLACEMENT": "a function of (run, wanted labels, offered labels)",
+}
+MAY_BE_EMPTY = frozenset({"DISPATCHER"})
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset) and all(isinstance(one, str) and one for one in value)
+
+
+def _maps_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, str) and one for pair in value.items() for one in pair)
+
+
+def _is_span(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
+
+
+#: Setting → (whether a value fits, how it is written); the numbers, the paths and RELEASES have rules of their own.
+TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "QUEUES": (_maps_texts, '"QUEUES": {"agents": "celery"}'),
+    "PLACEMENTS": (_are_texts, '"PLACEMENTS": ["gpu"]'),
+    "ESCALATE_TO": (_are_texts, '"ESCALATE_TO": ["duty officers", "shop.hear_of_it"]'),
+    "REGION": (_is_text, '"REGION": "eu"'),
+    "HOST_CLASS": (_is_text, '"HOST_CLASS": "large"'),
+    "ADMIN_URL": (_is_text, '"ADMIN_URL": "https://www.example.org/admin"'),
+    "NOTICE_FROM": (lambda value: value is None or isinstance(value, str), '"NOTICE_FROM": "flows@example.org", or None'),
+    "OVERLOAD_SECONDS": (_is_span, '"OVERLOAD_SECONDS": 60, or None'),
+    "PREPARED_STATEMENTS": (lambda value: value is None or isinstance(value, bool), '"PREPARED_STATEMENTS": None, True or False'),
+}
+
 
 @checks.register(TAG)
 def check_settings(**_: Any) -> list[checks.CheckMessage]:
@@ -27,7 +67,7 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     if not isinstance(given, Mapping):
         hint = 'Write OUTLAST = {"LEASE_SECONDS": 10}.'
         return [checks.Error(f"settings.OUTLAST is a {type(given).__name__}.", hint=hint, id="outlast_flows.E101")]
-    return [*_unknown_keys(given), *_numbers(), *_database(), *_releases()]
+    return [*_unknown_keys(given), *_numbers(), *_database(), *_releases(), *_paths(), *_types()]
 
 
 @checks.register(TAG, deploy=True)
@@ -66,9 +106,42 @@ def _releases() -> Iterator[checks.CheckMessage]:
     yield checks.Error(f"settings.OUTLAST['RELEASES'] is {value!r:.120}.", hint=hint, id="outlast_flows.E106")
 
 
+def _paths() -> Iterator[checks.CheckMessage]:
+    for key, kind in PATHS.items():
+        value = value_of(key)
+        if value == "" and key in MAY_BE_EMPTY:
+            continue
+        hint = f"Give the dotted path of {kind}; the default is {DEFAULTS[key]!r}."
+        try:
+            if not isinstance(value, str):
+                why = f"which is a {type(value).__name__}"
+            elif (problem := _unfit(key, import_string(value))) is not None:
+                why = problem
+            else:
+                continue
+        except Exception as fault:  # noqa: BLE001 - importing runs whatever stands in that module
+            why = f"which cannot be imported: {fault}"
+        yield checks.Error(f"settings.OUTLAST[{key!r}] is {value!r:.120}, {why}.", hint=hint, id="outlast_flows.E108")
+
+
+def _unfit(key: str, found: Any) -> str | None:
+    if key == "DISPATCHER":
+        lacking = [name for name in ("publish", "look_soon", "service", "health") if not callable(getattr(found, name, None))]
+        return f"which has no {', '.join(lacking)}" if lacking else None
+    return None if callable(found) else "which cannot be called"
+
+
+def _types() -> Iterator[checks.CheckMessage]:
+    for key, (fits, example) in TYPES.items():
+        value = value_of(key)
+        if not fits(value):
+            message = f"settings.OUTLAST[{key!r}] is {value!r:.120}."
+            yield checks.Error(message, hint=f"Write {example}.", id="outlast_flows.E109")
+
+
 def _database() -> Iterator[checks.CheckMessage]:
     alias = value_of("DATABASE")
-    if alias not in connections.settings:
+    if not isinstance(alias, str) or alias not in connections.settings:
         hint = f"Aliases in DATABASES: {', '.join(connections.settings)}."
         yield checks.Error(
             f"settings.OUTLAST['DATABASE'] is {alias!r}, which is no database.", hint=hint, id="outlast_flows.E103"

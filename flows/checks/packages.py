@@ -14,7 +14,12 @@ from flows.checks.catalogue import TAG
 from flows.checks.values import value_of
 
 #: Our packages have plain names; another package of such a name may be found first.
-PACKAGES = ("flows", "tasks", "approvals")
+#: Name → what is missing without it.
+PACKAGES = {
+    "flows": "nothing is recorded",
+    "tasks": "no worker serves the record, and no clock wakes it",
+    "approvals": "an Approval asks nobody",
+}
 HOME = Path(__file__).resolve().parents[2]
 
 
@@ -24,6 +29,18 @@ def check_packages(**_: Any) -> list[checks.CheckMessage]:
     wanted = {name for name in PACKAGES if any(app.name == name for app in apps.get_app_configs())}
     wanted |= {name for name in PACKAGES if str(value_of("DISPATCHER")).startswith(f"{name}.")}
     return [_foreign(name, place) for name in PACKAGES if name in wanted and (place := _elsewhere(name)) is not None]
+
+
+@checks.register(TAG)
+def check_installed(**_: Any) -> list[checks.CheckMessage]:
+    """All three apps are installed: each is a plane that the others rely on."""
+    return [_absent(name, what) for name, what in PACKAGES.items() if not apps.is_installed(name)]
+
+
+def _absent(name: str, what: str) -> checks.CheckMessage:
+    message = f"{name!r} is not in INSTALLED_APPS: {what}."
+    hint = 'Add the three of them: INSTALLED_APPS = [..., "flows", "approvals", "tasks"].'
+    return checks.Error(message, hint=hint, id="outlast_flows.E107")
 
 
 def _elsewhere(name: str) -> str | None:

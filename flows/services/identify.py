@@ -92,7 +92,7 @@ def reason(text: Any, most: int = MAX_REASON) -> str:
     """
     if not isinstance(text, str):
         payload.check_text(text, "the reason")
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:most]
+    return str(text).replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:most]
 
 
 def user_key(by: Any) -> Any:
