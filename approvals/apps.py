@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 from django.apps import AppConfig
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
+
+
+def _find_flows() -> None:
+    """Say which file it is where a `flows.py` of the project is found before the package. No check of `flows` can: it is never loaded then."""
+    spec = importlib.util.find_spec("flows")
+    if spec is not None and not spec.submodule_search_locations:
+        raise ImproperlyConfigured(
+            f"(outlast_flows.E105) The package 'flows' that Python finds is not Outlast's but the module {spec.origin}; Outlast is in "
+            f"{Path(__file__).resolve().parent.parent}. Rename it (a module inside an app, such as shop/flows.py, is no problem), or move the "
+            "project's own code into a package."
+        )
+
+
+_find_flows()  # while the apps are found: after that the models are loaded, and would fail on it
 
 
 class ApprovalsConfig(AppConfig):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
 DEFAULTS: dict[str, Any] = {
@@ -69,7 +70,11 @@ class Conf:
         if name not in DEFAULTS:
             raise AttributeError(f"There is no Outlast setting {name!r}.")
         if self._values is None:
-            given: Mapping[str, Any] = getattr(settings, "OUTLAST", {})
+            given: Any = getattr(settings, "OUTLAST", {})
+            if not isinstance(given, Mapping):
+                raise ImproperlyConfigured(
+                    f'settings.OUTLAST is a {type(given).__name__}. Write OUTLAST = {{"LEASE_SECONDS": 10}}.'
+                )
             self._values = {**DEFAULTS, **given}
         return self._values[name]
 

@@ -10,6 +10,8 @@ with timelapse() as lapse:          # real workers, in processes of their own
     run = MyFlow.start({...})
     lapse.until(run, node="ask")
     lapse.by(days=2)
+
+The clock is that of the whole database, so it is moved only where the database's name begins with `test_`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from uuid import UUID
 
 from flows import registry
 from flows.conf import conf
+from flows.core.errors import UsageError
 from flows.core.ids import new_id
 from flows.core.protocol import TERMINAL
 from flows.core.releases import ANY
@@ -64,10 +67,35 @@ class Clock:
         )
 
 
+#: How Django's test runner names a database; what may be emptied by it (the guards against TRUNCATE) may have its clock moved.
+TEST_PREFIX = "test_"
+
+
+class NotATestDatabase(UsageError):
+    """Every deadline of every run there would pass at once, and what happens then happens outside."""
+
+    code = "NOT_A_TEST_DATABASE"
+
+    def __init__(self, alias: str, name: str) -> None:
+        super().__init__(
+            f"The clock of database {name!r} (alias {alias!r}) is not moved: its name does not begin with {TEST_PREFIX!r}, so real runs may "
+            "be in it. Run this under Django's test runner or pytest-django; for a database that only a demo uses, pass any_database=True."
+        )
+
+
 @contextmanager
-def movable_clock(using: str | None = None) -> Iterator[Clock]:
-    """Make the durable clock movable for this database; the plain one comes back at the end."""
+def movable_clock(using: str | None = None, *, any_database: bool = False) -> Iterator[Clock]:
+    """Make the durable clock movable for this database; the plain one comes back at the end.
+
+    Args:
+        any_database: also where the name does not say that it is a test's; what is in it then ages with the rest.
+    Raises:
+        NotATestDatabase: its name does not begin with `test_`.
+    """
     alias = using or conf.DATABASE
+    name = str(run("name of the database", "SELECT current_database()", {}, alias)[0][0])
+    if not any_database and not name.startswith(TEST_PREFIX):
+        raise NotATestDatabase(alias, name)
     for statement in MOVABLE_CLOCK.split(";"):
         run("movable clock", statement, {}, alias)
     try:
@@ -194,12 +222,14 @@ SELECT min(m.due_at) FROM (
     SELECT o.due_at FROM outlast_operation o WHERE o.worker_id IS NULL AND (o.workflow_id = %(id)s::uuid OR %(id)s::uuid IS NULL)) m
 """
 
+VERSIONS = "SELECT coalesce(sum(version), 0) FROM outlast_workflow WHERE id = %(id)s::uuid OR %(id)s::uuid IS NULL"
+
 POLL_SECONDS = 0.02
 MAX_STEPS = 1000
 
 
 class NotThere(AssertionError):
-    """A lapse of time did not lead where the test wants it: what was waited for, and where the workflow is."""
+    """A lapse of time did not lead where the test wants it: what was waited for, where the workflow is, and whether anybody acted."""
 
 
 class TimeLapse:
@@ -294,6 +324,7 @@ class TimeLapse:
     def _settle(self, row_id: UUID | None, there: Callable[[], bool] = lambda: False) -> bool:
         """Wait until nothing is under way, or it is `there`; whether it is."""
         ends = time.monotonic() + self._patience
+        before = self._versions(row_id)
         while True:
             if self._act is not None:
                 self._act()
@@ -303,8 +334,21 @@ class TimeLapse:
             if not under_way:
                 return False
             if time.monotonic() > ends:
-                raise NotThere(f"after {self._patience:g} s still under way: {self._where(under_way[0][0])}")
+                idle = self._idle() if self._versions(row_id) == before else ""
+                raise NotThere(f"after {self._patience:g} s still under way: {self._where(under_way[0][0])}{idle}")
             time.sleep(POLL_SECONDS)
+
+    def _versions(self, row_id: UUID | None) -> int:
+        return int(run("versions", VERSIONS, {"id": row_id}, self._using)[0][0])
+
+    def _idle(self) -> str:
+        """Why nothing happened at all, as far as the kit can know."""
+        if self._act is not None:
+            return ". No worker acted: act= must tick and run one, act=lambda: (worker.tick(), worker.run())"
+        return (
+            ". No worker acted, and no act= was given: with a local_worker() pass act=lambda: (worker.tick(), worker.run()); "
+            "real workers and Beat must be running"
+        )
 
     def _where(self, row_id: UUID | None) -> str:
         if row_id is None:
@@ -317,7 +361,12 @@ class TimeLapse:
 
 @contextmanager
 def timelapse(
-    clock: Clock | None = None, *, patience: float = 60.0, act: Callable[[], object] | None = None, using: str | None = None
+    clock: Clock | None = None,
+    *,
+    patience: float = 60.0,
+    act: Callable[[], object] | None = None,
+    any_database: bool = False,
+    using: str | None = None,
 ) -> Iterator[TimeLapse]:
     """Let days of durable time pass in a test or a demo, with real workers.
 
@@ -326,10 +375,13 @@ def timelapse(
         patience: seconds of real time that the workers have after each step.
         act: called again and again while they are waited for; what makes workers act that do not by themselves, such as
             `lambda: (worker.tick(), worker.run())` of a local worker.
+        any_database: as in `movable_clock`.
+    Raises:
+        NotATestDatabase: the database's name does not begin with `test_`.
     """
     alias = using or conf.DATABASE
-    with nullcontext(clock) if clock is not None else movable_clock(alias) as moved:
+    with nullcontext(clock) if clock is not None else movable_clock(alias, any_database=any_database) as moved:
         yield TimeLapse(moved, alias, patience, act)
 
 
-__all__ = ["Clock", "LocalWorker", "NotThere", "TimeLapse", "local_worker", "movable_clock", "timelapse"]
+__all__ = ["Clock", "LocalWorker", "NotATestDatabase", "NotThere", "TimeLapse", "local_worker", "movable_clock", "timelapse"]

@@ -24,7 +24,7 @@ from flows.core.ids import new_id
 from flows.core.releases import ANY
 from flows.dispatch import hints_for, publish
 from flows.services import sweeps
-from flows.store import workers
+from flows.store import faults, workers
 from flows.store.claim import release
 from flows.store.recover import unstarted_of_child
 from tasks import processes
@@ -156,7 +156,9 @@ class Keeper:
                 failing = False
             except Error as error:
                 if not failing:
-                    logger.error("%s: the database is away (%s); this worker owns work until its lease is over", name, error)
+                    logger.error(
+                        "%s: %s; this worker owns work until its lease is over", name, faults.sentence(error, self.using)
+                    )
                 failing = True
                 connections[self.using].close()
             except NameTaken as error:

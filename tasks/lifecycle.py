@@ -16,7 +16,8 @@ from django.db import Error, connections, transaction
 from flows import registry
 from flows.conf import conf
 from flows.core.releases import InvalidRelease, check_name
-from flows.services import deployed
+from flows.services import deployed, missing
+from flows.store import faults
 from tasks import linger
 from tasks.host import WorkerHost
 from tasks.keeper import Keeper, NameTaken, Offer
@@ -109,17 +110,21 @@ def _set_up(sender: str, instance: Any, **_: object) -> None:
         sys.stderr.write(f"outlast: {error}\n")
         raise SystemExit(73) from None
     except Error as error:
-        logger.error("the database is away (%s); this worker registers when it is back", error)
+        logger.error("%s; this worker registers when it is there", faults.sentence(error, conf.DATABASE))
     finally:
         connections[conf.DATABASE].close()
 
 
 def _tell_of_definitions() -> None:
-    """Say which live runs cannot go on with what is loaded here (E121 and E122 of the checks). Over a very large record this is left away."""
+    """Say which live runs cannot go on with what is loaded here (E121 and E122 of the checks), and which policies nobody has published (W106).
+    Over a very large record this is left away.
+    """
     with transaction.atomic(using=conf.DATABASE), connections[conf.DATABASE].cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = '2s'")
         for found in deployed.findings(conf.DATABASE):
             logger.error("%s %s", found.message, found.hint)
+        for unheard in missing.policies((flow.definition for flow in registry.known().values()), conf.DATABASE):
+            logger.warning("%s %s", unheard.message, unheard.hint)
 
 
 def _ready(sender: Any, **_: object) -> None:

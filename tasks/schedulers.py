@@ -19,6 +19,7 @@ from django.db import Error, connections
 
 from flows.conf import conf
 from flows.services import sweeps
+from flows.store import faults
 from tasks.beat import TICK
 
 logger = logging.getLogger("outlast.beat")
@@ -43,7 +44,7 @@ class CalmTicks(Scheduler):
             idle = sweeps.is_idle(conf.DATABASE)
         except Error as error:
             if not self._failing:
-                logger.error("the database is away (%s); ticks are sent without a look", error)
+                logger.error("%s; ticks are sent without a look", faults.sentence(error, conf.DATABASE))
             self._failing = True
             connections[conf.DATABASE].close()
             return False

@@ -103,12 +103,14 @@ def is_name(value: object) -> bool:
     return len(value.encode()) <= MAX_NAME_BYTES
 
 
-def check_text(value: str, producer: str) -> None:
+def check_text(value: object, producer: str) -> None:
     """A text for people: a goal, a label.
 
     Raises:
-        PayloadError: it holds what PostgreSQL cannot store.
+        PayloadError: it is no text, or holds what PostgreSQL cannot store.
     """
+    if not isinstance(value, str):
+        raise PayloadError(producer, f"must be text, got {value!r:.80}, which is of the type {type(value).__name__}")
     if not is_text(value):
         raise PayloadError(producer, f"holds a NUL character or a lone surrogate: {value!r:.80}")
 

@@ -37,7 +37,7 @@ class Report:
 def add_arguments(parser: ArgumentParser) -> None:
     """Which workflows, and under which definition."""
     parser.add_argument("ids", nargs="*", metavar="ID", help="id, unique beginning of an id, or FLOW:KEY; several are allowed")
-    parser.add_argument("--flow", metavar="NAME", help="all runs of that flow")
+    parser.add_argument("--flow", metavar="NAME", help="all runs of that flow, with or without --all")
     parser.add_argument("--all", action="store_true", help="all runs there are")
     parser.add_argument("--live", action="store_true", help="of those, the ones that have not ended")
     parser.add_argument(
@@ -51,9 +51,9 @@ def report(*, ids: list[str], flow: str | None, everything: bool, live: bool, ag
     """Replay what is meant.
 
     Raises:
-        CommandError: nothing, or more than one thing, is named. UnknownFlow, UnknownWorkflow: it does not exist.
+        CommandError: nothing is named, or runs and flows are. UnknownFlow, UnknownWorkflow: it does not exist.
     """
-    if (bool(ids) + bool(flow) + everything > 1) or not (ids or flow or everything or (against and not against.isdecimal())):
+    if (ids and (flow or everything)) or not (ids or flow or everything or (against and not against.isdecimal())):
         raise CommandError("Say which runs: ID…, --flow NAME or --all.", returncode=WRONG_USAGE)
     wanted = [find.workflow(one, using) for one in ids] if ids else None
     if against is not None:

@@ -12,7 +12,7 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.definition import Flow
-from flows.core.errors import CannotResumeAt, OutcomeUnknown, UnknownIntent, UnknownWorkflow
+from flows.core.errors import CannotResumeAt, OutcomeUnknown, PayloadError, UnknownIntent, UnknownWorkflow
 from flows.core.history import BY_ENGINE
 from flows.core.protocol import LIVE, SUSPENDED, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
@@ -128,12 +128,14 @@ def supersede(
     Args:
         intent: the intent, or a workflow of it. flow, input, key: start a run for the new goal, in the same transaction.
     Raises:
-        UnknownIntent: there is none. PayloadError: the goal cannot be stored.
+        UnknownIntent: there is none. PayloadError: the goal cannot be stored, or is empty.
     """
     alias = identify.alias(using)
     intent_id = identify.intent_id(intent)
     identify.user(by)
     payload.check_text(goal, "the goal")
+    if not goal.strip():
+        raise PayloadError("the goal", "is empty: say what is wanted now, or end the intent with flows.cancel_intent")
     with committing("supersede", alias):
         found = locks.intent(intent_id, alias)
         if found is None:

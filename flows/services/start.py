@@ -144,7 +144,9 @@ def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], 
     text = payload.encode(dict(value), producer, conf.MAX_INPUT_BYTES)
     digest = canonical.digest(dict(value), producer)
     new = new_id()
-    return store.NewWorkflow(new, new, key, text, digest, goal or f"{definition.name} {key or ''}".strip(), _subject(subject))
+    return store.NewWorkflow(
+        new, new, key, text, digest, goal.strip() or f"{definition.name} {key or ''}".strip(), _subject(subject)
+    )
 
 
 def _check_priority(priority: object, definition: Definition) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group, Permission
+from django.contrib.contenttypes.models import ContentType
+from django.core import checks as django_checks
 from django.core.management import call_command
-from django.core.management.base import SystemCheckError
-from django.db import connection
+from django.core.management.base import CommandError, SystemCheckError
+from django.db import OperationalError, ProgrammingError, connection, transaction
+from django.db.migrations.recorder import MigrationRecorder
 
 import flows
-from flows import COMPLETE, ESCALATE, Activity, Deadline, End, Wait, checks
+from flows import COMPLETE, ESCALATE, Activity, Deadline, End, Wait, checks, policies
+from flows.models import Workflow
+from flows.store import faults
 from flows.testing import Clock, LocalWorker
 from tasks import lifecycle
 from tests import factories
@@ -31,6 +39,102 @@ def test_a_clock_that_the_test_kit_moves_is_reported(clock: Clock) -> None:
     (message,) = checks.check_clock(databases=["default"])
     assert message.id == "outlast_flows.W103"
     assert "business time may be moved" in message.msg
+
+
+# ---------------------------------------------------------------- what is not there
+
+
+def test_tables_that_are_not_there_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.check_migrated(databases=["default"]) == []
+    MigrationRecorder(connection).record_unapplied("outlast_flows", "0004_gate")
+    try:
+        (message,) = checks.check_migrated(databases=["default"])
+        assert (message.id, message.level) == ("outlast_flows.W105", django_checks.WARNING)
+        assert "outlast_flows.0004_gate not applied" in message.msg
+        assert "manage.py migrate" in str(message.hint)
+        assert checks.check_versions(databases=["default"]) == checks.check_named(databases=["default"]) == []
+    finally:
+        MigrationRecorder(connection).record_applied("outlast_flows", "0004_gate")
+    assert checks.check_migrated(databases=[]) == checks.check_migrated() == []
+
+
+@contextmanager
+def without_tables() -> Iterator[None]:
+    """The record as it is before `migrate`."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL search_path TO pg_catalog")
+        yield
+        transaction.set_rollback(True)
+
+
+def test_a_command_says_so_in_one_sentence() -> None:
+    with (
+        without_tables(),
+        pytest.raises(CommandError, match=r"^The tables of Outlast are not in database 'default' as this code needs them \(rel"),
+    ):
+        call_command("flows", "list")
+
+
+def test_so_does_a_worker() -> None:
+    with without_tables(), pytest.raises(ProgrammingError) as caught:
+        Workflow.objects.exists()
+    said = faults.sentence(caught.value, "default")
+    assert said.endswith('(relation "outlast_workflow" does not exist): run `manage.py migrate`')
+    assert faults.sentence(OperationalError("gone\nand more"), "default") == "the database is away (gone)"
+
+
+def named(declare: Declare, **meta: Any) -> list[tuple[str, str, str]]:
+    nodes = {
+        "propose": flows.Decision(factories.work, choices={"go": "ask"}),
+        "ask": flows.Approval(
+            candidate="propose",
+            role="t-editors",
+            expires=Deadline(hours=1, then=ESCALATE, escalate_to=("t-duty", "shop.hear_of_it")),
+            approved="act",
+            denied="done",
+        ),
+        "act": Activity(factories.work, gate=flows.Gate(approved_by="ask", authority="shop.publish_news"), then="done"),
+        "done": End(COMPLETE),
+    }
+    one = version(declare, NAME, 1, nodes, **meta)
+    found = checks.check_named(databases=["default"])
+    return [(str(m.id)[-4:], str(m.msg), str(m.hint)) for m in found if m.obj == one.definition.where or NAME in str(m.msg)]
+
+
+@pytest.mark.req("F1")
+def test_what_a_flow_names_and_nobody_has_made_is_said(declare: Declare) -> None:
+    found = named(declare, policy="t-chnages")
+    there = "of that name in database 'default'."
+    assert [(code, message) for code, message, _ in found] == [
+        ("W106", "Meta.policy of t-checked is 't-chnages', of which nothing is published: its runs are bound to version 0."),
+        ("W107", f"t-checked, node 'ask': role is 't-editors', and there is no group {there}"),
+        ("W107", f"t-checked, node 'act': authority is 'shop.publish_news', and there is no permission {there}"),
+        ("W107", f"t-checked, Node 'ask', expires: escalate_to is 't-duty', and there is no group {there}"),
+        ("W107", f"t-checked, Node 'ask', expires: escalate_to is 'shop.hear_of_it', and there is no permission {there}"),
+    ]
+
+
+@pytest.mark.req("F1")
+def test_what_is_there_is_not_said_and_what_is_near_is_named(declare: Declare, settings: Any) -> None:
+    groups = [Group.objects.create(name=name) for name in ("t-editors", "t-duty")]
+    policies.publish("t-changes", {})
+    publish = Permission.objects.create(
+        codename="publish_news", name="x", content_type=ContentType.objects.create(app_label="shop", model="news")
+    )
+    settings.OUTLAST = {**settings.OUTLAST, "ESCALATE_TO": ["t-dutty"]}
+    try:
+        assert [code for code, *_ in named(declare, policy="t-changes")] == ["W107"], "shop.hear_of_it"
+        assert [hint for *_, hint in named(declare, policy="t-change") if "t-changes" in hint] == ["Did you mean 't-changes'?"]
+        own = [
+            str(m.hint)
+            for m in checks.check_named(databases=["default"])
+            if str(m.msg).startswith("settings.OUTLAST: ESCALATE_TO")
+        ]
+        assert own == ["Did you mean 't-duty'?"]
+    finally:
+        publish.content_type.delete()
+        for group in groups:
+            group.delete()
 
 
 # ---------------------------------------------------------------- live runs of what is (or was) declared
@@ -146,9 +250,3 @@ def test_a_worker_says_so_when_it_starts(worker: LocalWorker, declare: Declare, 
     assert message.startswith(
         "1 live run of t-checked@1 (only) needs version 1, which is not loaded. Keep the class of version 1"
     )
-
-
-def test_before_the_first_migrate_nothing_is_looked_at(worker: LocalWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "RECORD", "SELECT to_regclass('no_such_table')")
-    with connection.cursor():
-        assert checks.check_versions(databases=["default"]) == []

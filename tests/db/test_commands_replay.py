@@ -97,6 +97,7 @@ def test_everything_as_json(cli: Any, worker: LocalWorker, monkeypatch: pytest.M
         "unknown": [],
     }
     assert cli("replay", "--flow", "t-ask", "--json").json["checked"] == 30
+    assert cli("replay", "--all", "--flow", "t-ask", "--json").json["checked"] == 30
     assert cli("replay", "--all", "--live", "--json").json["checked"] == 30
     assert cli("replay", "--flow", "t-line", "--live", "--json").json["checked"] == 0
 
@@ -157,7 +158,7 @@ def test_against_another_definition(cli: Any, worker: LocalWorker, against: str)
     [
         ([], 2, "Say which runs: ID…, --flow NAME or --all."),
         (["--live"], 2, "Say which runs"),
-        (["--all", "--flow", "t-line"], 2, "Say which runs"),
+        (["t-line:a", "--flow", "t-line"], 2, "Say which runs"),
         (["t-line:a", "--all"], 2, "Say which runs"),
         (["t-line:a", "--live"], 2, "--live narrows --flow and --all down"),
         (["--against", "2"], 2, "Say which runs"),

@@ -9,6 +9,7 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 
 import flows
+from flows.core.errors import PayloadError
 from flows.core.protocol import Status
 from flows.models import Activity, Attempt, Intent, IntentRevision, Workflow
 from flows.services.proceed import Progress
@@ -187,3 +188,29 @@ def test_a_failure_of_the_new_start_undoes_the_supersede(worker: LocalWorker) ->
     with pytest.raises(flows.errors.KeyConflict):
         flows.supersede(run, goal="Another", flow=Line, input={"n": 1}, key="taken")
     assert (status(run)[0], Intent.objects.get().version) == ("runnable", 1)
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [
+        ("", "is empty: say what is wanted now"),
+        ("  \n", "is empty"),
+        (5, "must be text, got 5, which is of the type int"),
+        (None, "must be text"),
+    ],
+)
+def test_a_new_goal_is_said_in_words(goal: Any, said: str) -> None:
+    run = Line.start({}, goal="Same")
+    with pytest.raises(PayloadError, match=f"^the goal: {said}"):
+        flows.supersede(run, goal=goal)
+    assert status(run)[0] == "runnable"
+
+
+def test_what_is_no_text_is_said_to_be_none() -> None:
+    with pytest.raises(PayloadError, match=r"^the goal of t-line: must be text, got \['Ship it'\], which is of the type list$"):
+        Line.start({}, goal=["Ship it"])
+    run = Line.start({}, goal="  Ship it ")
+    assert Intent.objects.get(pk=run.intent_id).goal == "Ship it"
+    with pytest.raises(PayloadError, match=r"^the reason: must be text, got 5"):
+        flows.cancel(run, reason=5)  # type: ignore[arg-type]
+    assert status(run)[0] == "runnable"

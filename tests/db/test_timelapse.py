@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import flows
+from flows import checks, testing
 from flows.models import Transition
 from flows.testing import Clock, LocalWorker, NotThere, TimeLapse, timelapse
 from tests import factories
@@ -66,9 +67,36 @@ def test_workers_that_are_not_there_are_missed(worker: LocalWorker, clock: Clock
     run = Line.start({})
     with (
         timelapse(clock, patience=0.1) as lapse,
-        pytest.raises(NotThere, match=r"still under way: .*a worker: no live one offers"),
+        pytest.raises(
+            NotThere, match=r"still under way: .*a worker: no live one offers .*\. No worker acted, and no act= was given: with a"
+        ),
     ):
         lapse.settle(run)
+
+
+@pytest.mark.parametrize("half", ["tick", "run"])
+def test_an_act_that_gets_it_nowhere_is_said(worker: LocalWorker, clock: Clock, half: str) -> None:
+    run = Nap.start({})
+    with (
+        timelapse(clock, patience=0.1, act=getattr(worker, half)) as lapse,
+        pytest.raises(NotThere, match=r"No worker acted: act= must tick and run one"),
+    ):
+        lapse.until(run, status="complete")
+
+
+def test_only_the_clock_of_a_test_database_is_moved(worker: LocalWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testing, "TEST_PREFIX", "nothing_begins_so")
+    with (
+        pytest.raises(testing.NotATestDatabase, match=r"'test_.*' \(alias 'default'\) is not moved: .* pass any_database=True"),
+        timelapse(),
+    ):
+        pass
+    with pytest.raises(testing.NotATestDatabase), testing.movable_clock():
+        pass
+    assert checks.check_clock(databases=["default"]) == []
+    with timelapse(any_database=True, act=lambda: (worker.tick(), worker.run())) as lapse:
+        run = Nap.start({})
+        lapse.until(run, status="complete")
 
 
 def test_the_clock_is_movable_for_the_length_of_the_block(worker: LocalWorker) -> None:

@@ -45,7 +45,7 @@ class Site:
 
     def __init__(self, running: servers.Servers, folder: Path, outlast: dict[str, Any] | None = None) -> None:
         self.servers, self.folder = running, folder
-        self.name = f"chaos_{uuid.uuid4().hex[:10]}"
+        self.name = f"test_chaos_{uuid.uuid4().hex[:10]}"
         self.url = another_database(running.database_url, self.name)
         self.outlast = outlast or {}
         self.procs = procs.Procs(env=self.environ(), log_dir=str(folder / "logs"))

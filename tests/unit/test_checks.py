@@ -46,9 +46,10 @@ def work(attempt: Any) -> None:
 
 
 def test_the_checks_are_registered_and_the_celery_ones_are_for_deployment() -> None:
-    ours = {check.__name__ for check in django_registry.registered_checks if check.__module__ == "flows.checks"}
-    deploy = {check.__name__ for check in django_registry.deployment_checks if check.__module__ == "flows.checks"}
-    assert ours == {"check_flows", "check_settings", "check_packages", "check_clock", "check_versions"}
+    ours = {check.__name__ for check in django_registry.registered_checks if check.__module__.startswith("flows.checks.")}
+    deploy = {check.__name__ for check in django_registry.deployment_checks if check.__module__.startswith("flows.checks.")}
+    of_database = {"check_clock", "check_versions", "check_migrated", "check_named"}
+    assert ours == {"check_flows", "check_settings", "check_packages", "check_installed", *of_database}
     assert deploy == {"check_celery"}
 
 
@@ -144,7 +145,8 @@ def test_settings_that_are_no_dict_are_an_error_and_stop_no_other_check(settings
     settings.OUTLAST = value
     assert ids(checks.check_settings()) == ["E101"]
     assert checks.check_packages() == []
-    assert checks.check_clock(databases=[]) == []
+    for check in (checks.check_clock, checks.check_versions, checks.check_migrated, checks.check_named):
+        assert check(databases=["default"]) == check(databases=[]) == []
 
 
 @pytest.mark.parametrize("value", [0, -1, "10", None, True])
@@ -190,7 +192,7 @@ def test_the_record_is_in_a_database_that_exists(settings: Any) -> None:
 
 
 def test_the_record_is_in_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "connections", other_database(vendor="sqlite", display_name="SQLite"))
+    monkeypatch.setattr(checks.configured, "connections", other_database(vendor="sqlite", display_name="SQLite"))
     (message,) = checks.check_settings()
     assert (message.id, message.level) == ("outlast_flows.E104", django_checks.ERROR)
     assert message.msg == "Database 'default' is SQLite; Outlast keeps its record in PostgreSQL only."
@@ -206,6 +208,67 @@ class OtherDatabase(dict[str, Any]):
 
 def other_database(**attributes: Any) -> OtherDatabase:
     return OtherDatabase(default=SimpleNamespace(**attributes))
+
+
+@pytest.mark.parametrize("value", [3, [], None])
+def test_an_alias_that_is_no_text_is_no_database(settings: Any, value: Any) -> None:
+    settings.OUTLAST = {"DATABASE": value}
+    assert ids(checks.check_settings()) == ["E103"]
+    assert checks.check_clock(databases=["default"]) == []
+
+
+@pytest.mark.parametrize("key", ["AUTHORITY", "COMPETENCE", "PLACEMENT", "DISPATCHER"])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("no_such_module.may", "which cannot be imported: No module named 'no_such_module'"),
+        ("json.nothing", 'which cannot be imported: Module "json" does not define a "nothing" attribute/class'),
+        ("nodot", "which cannot be imported: nodot doesn't look like a module path"),
+        ("json.decoder", "which "),
+        (5, "which is a int"),
+        (None, "which is a NoneType"),
+    ],
+)
+def test_a_dotted_path_in_the_settings_leads_to_what_is_needed(settings: Any, key: str, value: Any, said: str) -> None:
+    settings.OUTLAST = {key: value}
+    (message,) = checks.check_settings()
+    assert message.id == "outlast_flows.E108"
+    assert f"settings.OUTLAST[{key!r}] is {value!r}, {said}" in message.msg
+    assert DEFAULTS[key] in str(message.hint)
+
+
+def test_a_dispatcher_may_be_left_away_and_a_provider_may_not(settings: Any) -> None:
+    settings.OUTLAST = {"DISPATCHER": ""}
+    assert checks.check_settings() == []
+    settings.OUTLAST = {"AUTHORITY": ""}
+    assert ids(checks.check_settings()) == ["E108"]
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("QUEUES", ([], "agents", {"agents": 3}, {"agents": ""}, None)),
+        ("PLACEMENTS", ("gpu", [3], [""], {"gpu": 1})),
+        ("ESCALATE_TO", ("duty", [None], 3)),
+        ("REGION", (None, 3)),
+        ("HOST_CLASS", (["large"],)),
+        ("ADMIN_URL", (None,)),
+        ("NOTICE_FROM", (3,)),
+        ("OVERLOAD_SECONDS", (0, -1, "60", True)),
+        ("PREPARED_STATEMENTS", ("yes", 1)),
+    ],
+)
+def test_a_setting_of_the_wrong_type_is_an_error_that_shows_how_it_is_written(settings: Any, key: str, values: Any) -> None:
+    for value in values:
+        settings.OUTLAST = {key: value}
+        (message,) = checks.check_settings()
+        assert (message.id, message.msg) == ("outlast_flows.E109", f"settings.OUTLAST[{key!r}] is {value!r}.")
+        assert str(message.hint).startswith(f'Write "{key}": ')
+
+
+def test_every_setting_has_a_rule() -> None:
+    ruled = {*checks.configured.NUMBERS, *checks.configured.PATHS, *checks.configured.TYPES, "RELEASES", "DATABASE"}
+    assert ruled == set(DEFAULTS)
 
 
 # ---------------------------------------------------------------- the clock
@@ -237,7 +300,7 @@ class Cursor:
     ],
 )
 def test_a_clock_that_can_be_moved_is_a_warning(monkeypatch: pytest.MonkeyPatch, row: Any, found: list[str]) -> None:
-    monkeypatch.setattr(checks, "connections", other_database(vendor="postgresql", cursor=lambda: Cursor(row)))
+    monkeypatch.setattr(checks.database, "connections", other_database(vendor="postgresql", cursor=lambda: Cursor(row)))
     assert ids(checks.check_clock(databases=["default"])) == found
 
 
@@ -245,7 +308,7 @@ def test_a_database_that_is_away_is_a_warning_and_not_a_traceback(monkeypatch: p
     def away() -> None:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(checks, "connections", other_database(vendor="postgresql", cursor=away))
+    monkeypatch.setattr(checks.database, "connections", other_database(vendor="postgresql", cursor=away))
     assert ids(checks.check_clock(databases=["default"])) == ["W104"]
 
 
@@ -254,7 +317,46 @@ def test_the_clock_is_looked_at_only_where_the_database_may_be_asked(databases: 
     assert checks.check_clock(databases=databases) == []
 
 
-# ---------------------------------------------------------------- packages of the same name
+# ---------------------------------------------------------------- the three apps, and packages of the same name
+
+
+@pytest.mark.parametrize(("lacking", "said"), [("tasks", "no worker serves the record"), ("approvals", "asks nobody")])
+def test_an_app_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, lacking: str, said: str) -> None:
+    assert checks.check_installed() == []
+    monkeypatch.setattr(apps, "is_installed", lambda name: name != lacking)
+    (message,) = checks.check_installed()
+    assert (message.id, message.level) == ("outlast_flows.E107", django_checks.ERROR)
+    assert message.msg.startswith(f"{lacking!r} is not in INSTALLED_APPS: ")
+    assert said in message.msg
+
+
+def setup_with(folder: Path, installed: list[str]) -> str:
+    """What a project whose own folder comes first on sys.path says when it starts."""
+    program = (
+        f"from django.conf import settings; settings.configure(INSTALLED_APPS={installed!r}, DATABASES={{}});"
+        "import django; django.setup()"
+    )
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    return done.stderr
+
+
+@pytest.mark.parametrize("order", [("flows", "approvals", "tasks"), ("tasks", "approvals", "flows")])
+def test_a_projects_own_flows_module_is_said_before_anything_fails_on_it(tmp_path: Path, order: tuple[str, ...]) -> None:
+    (tmp_path / "flows.py").write_text("x = 1")
+    said = setup_with(tmp_path, ["django.contrib.contenttypes", "django.contrib.auth", *order]).strip().splitlines()[-1]
+    assert said.startswith(
+        "django.core.exceptions.ImproperlyConfigured: (outlast_flows.E105) The package 'flows' that Python finds"
+    )
+    assert str(tmp_path / "flows.py") in said
+    assert "Rename it" in said
 
 
 def test_a_foreign_package_of_our_name_is_found_and_explained(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +428,7 @@ def test_a_project_whose_celery_settings_are_elsewhere_is_not_judged(settings: A
 
 
 def test_every_id_has_one_place_and_one_meaning() -> None:
-    text = Path(checks.__file__).read_text()
+    text = "".join(path.read_text() for path in sorted(Path(checks.__file__).parent.glob("*.py")))
     found = [line.split('id="')[1].split('"')[0] for line in text.splitlines() if 'id="' in line]
     assert len(found) == len(set(found))
     assert set(found) == {f"outlast_flows.{one}" for one in checks.CATALOGUE}

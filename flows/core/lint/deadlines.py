@@ -30,7 +30,7 @@ def slas_are_deadlines(view: View) -> Iterator[Problem]:
 def policies_fit(view: View) -> Iterator[Problem]:
     """A policy is one that the kind of deadline has, and finds what it acts on."""
     releasable, optional = _releasable(view), any(view.option(name, "optional") is True for name in view.nodes)
-    for kind, what, node, deadline in _all(view):
+    for kind, what, node, deadline in all_of(view):
         row = KINDS[kind]
         if word_of(deadline) not in row.legal:
             if kind == TimerKind.COMMITMENT_DEADLINE and deadline.target:
@@ -54,7 +54,7 @@ def waits_end_after_their_deadline(view: View) -> Iterator[Problem]:
     whole = view.definition.deadline
     if isinstance(whole, Deadline) and whole.moves:
         return
-    for kind, what, node, deadline in _all(view):
+    for kind, what, node, deadline in all_of(view):
         if kind == TimerKind.WAIT_DEADLINE and not deadline.moves:
             hint = "Give the flow an end of its own: class Meta: deadline = Deadline(days=2, then=ESCALATE)."
             message = f"{what}: after {deadline.then!s} it goes on waiting, and nothing ends it if its event never comes."
@@ -75,7 +75,7 @@ def budgets_agree(view: View) -> Iterator[Problem]:
                 yield view.problem("E054", message, hint, node)
 
 
-def _all(view: View) -> Iterator[tuple[str, str, str, Deadline]]:
+def all_of(view: View) -> Iterator[tuple[str, str, str, Deadline]]:
     """(kind, what it is in words, node, the deadline) of every deadline that is one."""
     definition: Any = view.definition
     if isinstance(definition.deadline, Deadline):

@@ -45,6 +45,7 @@ META_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "deadline": ((Deadline, NONE), "deadline = Deadline(days=2, then=ESCALATE)"),
     "checkpoint": ((Checkpoint,), "checkpoint = Checkpoint(validate=function)"),
     "budget": ((Budget, NONE), "budget = Budget(model_calls=40)"),
+    "policy": ((str,), 'policy = "changes"'),
     "on_release": ((OnRelease,), 'on_release = MIGRATE, or RESUME_PINNED, HUMAN, CANCEL, restart_from("node")'),
 }
 

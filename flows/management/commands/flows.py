@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import OperationalError, connections
+from django.db import OperationalError, ProgrammingError, connections
 
 from flows import registry
 from flows.core import graph, visible
@@ -25,6 +25,7 @@ from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
 from flows.services.migrate import migrate_many
 from flows.services.start import start
+from flows.store import faults
 
 EPILOG = (
     "Exit codes: 0 done (or it was so already); 1 refused, not found, or differences found; 2 wrong usage. "
@@ -106,6 +107,11 @@ class Command(BaseCommand):
             raise CommandError(visible.plain(str(error))) from error
         except OperationalError as error:
             raise CommandError(visible.plain(f"The database does not answer: {error}")) from error
+        except ProgrammingError as error:
+            if not faults.is_unmigrated(error):
+                raise
+            said = faults.sentence(error, identify.alias(alias))
+            raise CommandError(visible.plain(f"{said[0].upper()}{said[1:]}.")) from error
 
     # ------------------------------------------------------------------ looking
 

@@ -1,0 +1,173 @@
+"""The settings that the flows run under: `settings.OUTLAST`, and those of Celery that matter."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+from django.db import connections
+from django.utils.module_loading import import_string
+
+from flows.checks.catalogue import TAG
+from flows.checks.values import value_of
+from flows.conf import DEFAULTS
+from flows.core import releases
+
+#: Settings that count seconds, rows or bytes, and make no sense below this.
+LEAST = {"LINGER_SECONDS": 0}
+NUMBERS = tuple(name for name, value in DEFAULTS.items() if isinstance(value, int | float) and not isinstance(value, bool))
+
+#: Dotted path → what it leads to.
+PATHS = {
+    "DISPATCHER": "an object that publishes hints",
+    "AUTHORITY": "a function of (run, permission)",
+    "COMPETENCE": "a function of (run, node, errors)",
+    "PLACEMENT": "a function of (run, wanted labels, offered labels)",
+}
+MAY_BE_EMPTY = frozenset({"DISPATCHER"})
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple | set | frozenset) and all(isinstance(one, str) and one for one in value)
+
+
+def _maps_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, str) and one for pair in value.items() for one in pair)
+
+
+def _is_span(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
+
+
+#: Setting → (whether a value fits, how it is written); the numbers, the paths and RELEASES have rules of their own.
+TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "QUEUES": (_maps_texts, '"QUEUES": {"agents": "celery"}'),
+    "PLACEMENTS": (_are_texts, '"PLACEMENTS": ["gpu"]'),
+    "ESCALATE_TO": (_are_texts, '"ESCALATE_TO": ["duty officers", "shop.hear_of_it"]'),
+    "REGION": (_is_text, '"REGION": "eu"'),
+    "HOST_CLASS": (_is_text, '"HOST_CLASS": "large"'),
+    "ADMIN_URL": (_is_text, '"ADMIN_URL": "https://www.example.org/admin"'),
+    "NOTICE_FROM": (lambda value: value is None or isinstance(value, str), '"NOTICE_FROM": "flows@example.org", or None'),
+    "OVERLOAD_SECONDS": (_is_span, '"OVERLOAD_SECONDS": 60, or None'),
+    "PREPARED_STATEMENTS": (lambda value: value is None or isinstance(value, bool), '"PREPARED_STATEMENTS": None, True or False'),
+}
+
+
+@checks.register(TAG)
+def check_settings(**_: Any) -> list[checks.CheckMessage]:
+    """`settings.OUTLAST` says what it seems to say, and the record is in PostgreSQL."""
+    given = getattr(settings, "OUTLAST", {})
+    if not isinstance(given, Mapping):
+        hint = 'Write OUTLAST = {"LEASE_SECONDS": 10}.'
+        return [checks.Error(f"settings.OUTLAST is a {type(given).__name__}.", hint=hint, id="outlast_flows.E101")]
+    return [*_unknown_keys(given), *_numbers(), *_database(), *_releases(), *_paths(), *_types()]
+
+
+@checks.register(TAG, deploy=True)
+def check_celery(**_: Any) -> list[checks.CheckMessage]:
+    """Celery settings under which a message would be more than a hint, or a lost Redis ends the worker."""
+    return list(_celery())
+
+
+def _unknown_keys(given: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
+    for key in sorted(set(given) - set(DEFAULTS), key=str):
+        near = difflib.get_close_matches(str(key), DEFAULTS, 1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(DEFAULTS)}."
+        yield checks.Warning(f"settings.OUTLAST[{key!r}] means nothing.", hint=hint, id="outlast_flows.W101")
+
+
+def _numbers() -> Iterator[checks.CheckMessage]:
+    for key in NUMBERS:
+        value = value_of(key)
+        sound = isinstance(value, int | float) and not isinstance(value, bool)
+        if not sound or value < LEAST.get(key, 0) or (value == 0 and key not in LEAST):
+            hint = f"Give a positive number; the default is {DEFAULTS[key]}."
+            yield checks.Error(f"settings.OUTLAST[{key!r}] is {value!r}.", hint=hint, id="outlast_flows.E102")
+    lease, renew = value_of("LEASE_SECONDS"), value_of("LEASE_RENEW_SECONDS")
+    if isinstance(lease, int | float) and isinstance(renew, int | float) and renew * 2 > lease:
+        message = f"A worker renews its lease of {lease} s every {renew} s: one missed renewal and its work is given away."
+        hint = "Let LEASE_RENEW_SECONDS be at most a third of LEASE_SECONDS, as the defaults are."
+        yield checks.Warning(message, hint=hint, id="outlast_flows.W102")
+
+
+def _releases() -> Iterator[checks.CheckMessage]:
+    value = value_of("RELEASES")
+    listed = isinstance(value, list | tuple | set | frozenset)
+    if value is None or (listed and all(isinstance(name, str) and releases.NAME.fullmatch(name) for name in value)):
+        return
+    hint = 'List the names of the releases that this code carries, RELEASES = ["R17", "R18"], or leave it away: whatever it is given.'
+    yield checks.Error(f"settings.OUTLAST['RELEASES'] is {value!r:.120}.", hint=hint, id="outlast_flows.E106")
+
+
+def _paths() -> Iterator[checks.CheckMessage]:
+    for key, kind in PATHS.items():
+        value = value_of(key)
+        if value == "" and key in MAY_BE_EMPTY:
+            continue
+        hint = f"Give the dotted path of {kind}; the default is {DEFAULTS[key]!r}."
+        try:
+            if not isinstance(value, str):
+                why = f"which is a {type(value).__name__}"
+            elif (problem := _unfit(key, import_string(value))) is not None:
+                why = problem
+            else:
+                continue
+        except Exception as fault:  # noqa: BLE001 - importing runs whatever stands in that module
+            why = f"which cannot be imported: {fault}"
+        yield checks.Error(f"settings.OUTLAST[{key!r}] is {value!r:.120}, {why}.", hint=hint, id="outlast_flows.E108")
+
+
+def _unfit(key: str, found: Any) -> str | None:
+    if key == "DISPATCHER":
+        lacking = [name for name in ("publish", "look_soon", "service", "health") if not callable(getattr(found, name, None))]
+        return f"which has no {', '.join(lacking)}" if lacking else None
+    return None if callable(found) else "which cannot be called"
+
+
+def _types() -> Iterator[checks.CheckMessage]:
+    for key, (fits, example) in TYPES.items():
+        value = value_of(key)
+        if not fits(value):
+            message = f"settings.OUTLAST[{key!r}] is {value!r:.120}."
+            yield checks.Error(message, hint=f"Write {example}.", id="outlast_flows.E109")
+
+
+def _database() -> Iterator[checks.CheckMessage]:
+    alias = value_of("DATABASE")
+    if not isinstance(alias, str) or alias not in connections.settings:
+        hint = f"Aliases in DATABASES: {', '.join(connections.settings)}."
+        yield checks.Error(
+            f"settings.OUTLAST['DATABASE'] is {alias!r}, which is no database.", hint=hint, id="outlast_flows.E103"
+        )
+    elif connections[alias].vendor != "postgresql":
+        message = f"Database {alias!r} is {connections[alias].display_name}; Outlast keeps its record in PostgreSQL only."
+        hint = "Use django.db.backends.postgresql, or name another alias: OUTLAST = {'DATABASE': 'record'}."
+        yield checks.Error(message, hint=hint, id="outlast_flows.E104")
+
+
+def _celery() -> Iterator[checks.CheckMessage]:
+    if getattr(settings, "CELERY_TASK_ACKS_LATE", False):
+        message = "CELERY_TASK_ACKS_LATE is on: a task longer than the visibility timeout runs twice at the same time."
+        hint = "Set it to False. Leases in PostgreSQL bring lost work back within seconds; Redis needs minutes for that."
+        yield checks.Warning(message, hint=hint, id="outlast_flows.W111")
+    broker = str(getattr(settings, "CELERY_BROKER_URL", ""))
+    transport = getattr(settings, "CELERY_BROKER_TRANSPORT_OPTIONS", None) or {}
+    if broker.startswith(("redis", "rediss", "sentinel", "valkey")) and transport.get("ack_emulation", True):
+        message = "The Redis transport keeps unacknowledged messages: Celery 5.7 ends when it loses Redis while holding one."
+        hint = 'Set CELERY_BROKER_TRANSPORT_OPTIONS = {"ack_emulation": False}; it is also three times as fast.'
+        yield checks.Warning(message, hint=hint, id="outlast_flows.W112")
+    if getattr(settings, "CELERY_RESULT_BACKEND", None) and not getattr(settings, "CELERY_TASK_IGNORE_RESULT", False):
+        message = "CELERY_RESULT_BACKEND is set: each hint leaves a result behind that nobody reads."
+        hint = "Leave it away, or set CELERY_TASK_IGNORE_RESULT = True; results of workflows are in PostgreSQL."
+        yield checks.Warning(message, hint=hint, id="outlast_flows.W113")
+    if getattr(settings, "CELERY_TASK_REJECT_ON_WORKER_LOST", False):
+        message = "CELERY_TASK_REJECT_ON_WORKER_LOST is on: a task that kills its process is delivered again without end."
+        hint = "Set it to False; attempts are counted in PostgreSQL, and workers lost under an activity have a bound."
+        yield checks.Warning(message, hint=hint, id="outlast_flows.W114")

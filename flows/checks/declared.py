@@ -1,0 +1,55 @@
+"""Flows as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.core import checks
+
+from flows import registry
+from flows.checks.catalogue import TAG
+from flows.core import definition as declared
+from flows.core import lint
+from flows.core.definition import Flow
+from flows.core.errors import DefinitionError
+from flows.core.lint import effects, options
+from flows.core.nodes import Activity
+
+
+@checks.register(TAG)
+def check_flows(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[checks.CheckMessage]:
+    """Every mistake of every declared flow (G5)."""
+    flows = declared_flows(app_configs)
+    found = [*lint.problems_of_all(flows), *(one for flow in flows for one in _not_importable(flow))]
+    return [_message(one.id, one.severity, one.message, one.hint, one.where) for one in found]
+
+
+def declared_flows(app_configs: Iterable[AppConfig] | None = None) -> list[type[Flow]]:
+    """The flow classes of this process, or those declared inside the given apps."""
+    if app_configs is None:
+        return list(declared.DECLARED)
+    homes = [app.name for app in app_configs]
+    return [flow for flow in declared.DECLARED if any(f"{flow.__module__}.".startswith(f"{home}.") for home in homes)]
+
+
+def _not_importable(flow: type[Flow]) -> Iterator[lint.Problem]:
+    """Dotted paths of work that lead nowhere."""
+    for name, node in flow.definition.nodes.items():
+        further = effects.author_functions(node) if isinstance(node, Activity) else ()
+        for option, function in (*node.functions(), *further):
+            if not isinstance(function, str) or not options.PATH.fullmatch(function):
+                continue
+            try:
+                registry.function(function)
+            except Exception as fault:  # noqa: BLE001 - importing runs whatever stands in that module
+                named = "" if isinstance(fault, DefinitionError) else f"importing {function!r} raises {type(fault).__name__}: "
+                message = f"Node {name!r}, {option}: {named}{fault}"
+                hint = "Name a function that exists by its module and name, or give the function itself."
+                yield lint.problem("E023", flow.definition.where, message, hint, name)
+
+
+def _message(id_: str, severity: str, message: str, hint: str, where: str) -> checks.CheckMessage:
+    kind = checks.Warning if severity == "warning" else checks.Error
+    return kind(message, hint=hint, obj=where, id=id_)

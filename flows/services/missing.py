@@ -1,0 +1,101 @@
+"""What flows name and nobody has made in this database: policies, groups, permissions. A flow works before they are there; a slip of the pen
+would let it go unheard.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.apps import apps
+
+from flows.conf import DEFAULTS, conf
+from flows.core.definition import Definition
+from flows.core.lint import deadlines
+from flows.core.lint.view import View
+from flows.core.nodes import Approval
+from flows.core.policies import Gate
+from flows.models import Policy
+
+POLICY, PERSON = "policy", "person"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """One name that stands for nothing here. `where`: who names it; `kind`: POLICY or PERSON."""
+
+    kind: str
+    name: str
+    where: str
+    message: str
+    hint: str
+
+
+def findings(definitions: Iterable[Definition], using: str) -> list[Missing]:
+    """Every name of these flows, and of the settings, that stands for nothing in this database."""
+    loaded = list(definitions)
+    found = [*policies(loaded, using)]
+    if apps.is_installed("django.contrib.auth"):
+        found += _people(loaded, using)
+    return found
+
+
+def policies(definitions: Iterable[Definition], using: str) -> Iterator[Missing]:
+    """The policies that flows name and nobody has published: no change of what is meant ever stops their runs."""
+    known = set(Policy.objects.using(using).values_list("name", flat=True).distinct())
+    for one in definitions:
+        named: Any = one.policy  # what is no text has an error of its own
+        if isinstance(named, str) and named and named not in known:
+            message = (
+                f"Meta.policy of {one.name} is {one.policy!r}, of which nothing is published: its runs are bound to version 0."
+            )
+            hint = _near(one.policy, known) or f"manage.py flows policy publish {one.policy} …, or correct the name."
+            yield Missing(POLICY, one.policy, one.where, message, hint)
+
+
+def _people(definitions: Iterable[Definition], using: str) -> Iterator[Missing]:
+    from django.contrib.auth.models import Group, Permission
+
+    groups = set(Group.objects.using(using).values_list("name", flat=True))
+    permissions = {
+        f"{app}.{codename}"
+        for app, codename in Permission.objects.using(using).values_list("content_type__app_label", "codename")
+    }
+    for where, what, name in [*(one for definition in definitions for one in _named(definition)), *_escalated()]:
+        permission = "." in name and what != "role"
+        known = permissions if permission else groups
+        if name not in known:
+            kind = "permission" if permission else "group"
+            message = f"{where}: {what} is {name!r}, and there is no {kind} of that name in database {using!r}."
+            made = (
+                "Declare it in Meta.permissions of a model, and migrate"
+                if permission
+                else "Make the group, and put people into it"
+            )
+            yield Missing(PERSON, name, where, message, _near(name, known) or f"{made}; or correct the name.")
+
+
+def _named(definition: Definition) -> Iterator[tuple[str, str, str]]:
+    """(where, option, name) of every group and permission in a definition that is sound enough to say so."""
+    view = View(definition)
+    for name, node in view.nodes.items():
+        where = f"{definition.name}, node {name!r}"
+        role = view.option(name, "role")
+        if isinstance(node, Approval) and isinstance(role, str) and role:
+            yield where, "role", role
+        if isinstance(node.gate, Gate) and DEFAULTS["AUTHORITY"] == conf.AUTHORITY:
+            yield from ((where, "authority", permission) for permission in node.gate.authority)
+    for _, what, node_name, deadline in deadlines.all_of(view):
+        where = definition.name if node_name else f"{definition.name}, {what}"
+        yield from ((f"{where}{f', {what}' if node_name else ''}", "escalate_to", person) for person in deadline.escalate_to)
+
+
+def _escalated() -> Iterator[tuple[str, str, str]]:
+    yield from (("settings.OUTLAST", "ESCALATE_TO", name) for name in conf.ESCALATE_TO)
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), 1)
+    return f"Did you mean {near[0]!r}?" if near else ""
