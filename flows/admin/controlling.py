@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from flows.admin import rendering
 from flows.admin.reasoned import ReasonedForm, Took
 from flows.core.protocol import SUSPENDED, TERMINAL, Status
 from flows.models import Workflow
@@ -27,6 +28,12 @@ class ControlForm(ReasonedForm):
     seen = forms.CharField(max_length=200, widget=forms.HiddenInput, error_messages={"required": _("Load the page again.")})
 
 
+class AdoptForm(ControlForm):
+    """And the version that was the newest then: nobody adopts one that they have not seen."""
+
+    version = forms.IntegerField(min_value=1, widget=forms.HiddenInput, error_messages={"required": _("Load the page again.")})
+
+
 @dataclass(frozen=True, slots=True)
 class Verb:
     """One thing that can be done to a run.
@@ -41,6 +48,7 @@ class Verb:
     leads: Any
     done: Any
     noted: str
+    form: type[ControlForm] = ControlForm
 
 
 VERBS: dict[str, Verb] = {
@@ -51,6 +59,7 @@ VERBS: dict[str, Verb] = {
         _("It is bound to the newest version of its policy. If an older one has stopped it, it goes on through the gate."),
         _("It is bound to the newest version of its policy; its status is %(status)s."),
         "Adopted the newest version of its policy.",
+        AdoptForm,
     ),
     "resume": Verb(
         control.resume,
@@ -83,7 +92,7 @@ VERBS: dict[str, Verb] = {
 
 def form_of(verb: str, data: Mapping[str, Any] | None = None, **options: Any) -> ControlForm:
     """The form of a verb; several stand on one page."""
-    return ControlForm(data, auto_id=f"id_{verb}_%s", **options)
+    return VERBS[verb].form(data, auto_id=f"id_{verb}_%s", **options)
 
 
 def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None, using: str, url: Url) -> list[dict[str, Any]]:
@@ -96,6 +105,8 @@ def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None,
         verb = VERBS[name]
         if not user.has_perm(verb.permission):
             continue
+        newer = policies.newer(obj, using) if name == "adopt" else ""
+        seen = {"seen": control.seen_of(obj), "version": newer.rpartition("@")[2]}
         sent = refused[1] if refused is not None and refused[0] == name else None
         found.append(
             {
@@ -103,7 +114,8 @@ def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None,
                 "label": verb.label,
                 "leads": verb.leads,
                 "url": url(f"outlast_flows_workflow_{name}", obj.pk),
-                "form": sent or form_of(name, initial={"seen": control.seen_of(obj)}),
+                "form": sent or form_of(name, initial=seen),
+                "detail": rendering.inline(f"{obj.policy_version} → {newer}") if newer else "",
                 "errors": sent.errors if sent is not None else {},
             }
         )
@@ -138,7 +150,8 @@ def take(verb: str, obj: Workflow, by: Any, given: Mapping[str, Any], using: str
         OutlastError: it cannot be done, and why.
     """
     known = VERBS[verb]
-    found = known.act(obj.pk, reason=given["reason"], by=by, seen=given["seen"], using=using)
+    more = {name: given[name] for name in ("version",) if name in given}
+    found = known.act(obj.pk, reason=given["reason"], by=by, seen=given["seen"], using=using, **more)
     facts = {"status": found.status}
     match found.answer:
         case Answer.ACCEPTED:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.base_user import AbstractBaseUser
 
 from flows.core.errors import NotPermitted, ReasonMissing
 from flows.services import identify
@@ -29,12 +28,12 @@ def reason(text: Any, what: str, *, most: int = identify.MAX_REASON) -> str:
 
 
 def check(by: Any, permission: str, using: str) -> None:
-    """Let nobody pass who is a user without that right.
+    """Let nobody pass who is a user without that right, and no anonymous one: a view that hands on its request's user is no code that decides.
 
     Raises:
         NotPermitted: `by` is a user who has it not, is not active, or is gone.
     """
-    if isinstance(by, AbstractBaseUser) and not is_permitted(by, permission, using):
+    if hasattr(by, "has_perm") and not is_permitted(by, permission, using):
         raise NotPermitted(identify.label(by), permission)
 
 
