@@ -59,6 +59,10 @@ def context(packet: Packet, form: AnswerForm) -> dict[str, Any]:
         "goal": rendering.inline(request.intent.goal or "–"),
         "run": rendering.inline(f"{request.workflow.flow_name} {request.workflow.key or request.workflow_id}"),
         "about": rendering.inline(request.workflow.subject) if request.workflow.subject else "",
+        "stands_on": [
+            (rendering.inline(name), rendering.inline(version))
+            for name, version in sorted((request.state_versions or {}).items())
+        ],
         "accountable": rendering.inline(request.requester_label or "–"),
         "action": rendering.inline(packet.choice) if packet.choice else "",
         "value": [_row(row) for row in packet.value],

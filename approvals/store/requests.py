@@ -98,10 +98,10 @@ def replace(workflow_id: Any, node: str, using: str) -> list[int]:
 OPEN = """
 INSERT INTO outlast_approval_request (
     workflow_id, wait_id, node, visit, role, answers, self_approval, candidate_node, candidate, evidence, digest, revision, intent_id,
-    intent_version, epoch, policy_version, requester_id, requester_label, asked_at, expires_at, on_expiry, status, answer)
+    intent_version, epoch, policy_version, state_versions, requester_id, requester_label, asked_at, expires_at, on_expiry, status, answer)
 SELECT w.id, o.id, o.node, o.visit, %(role)s, %(answers)s::text[], %(self_approval)s::bool, %(candidate_node)s, %(candidate)s::jsonb,
-    %(evidence)s::jsonb, %(digest)s, %(revision)s::int, w.intent_id, w.intent_version, w.epoch, w.policy_version, w.user_id,
-    w.user_label, flows_now(), o.deadline_at, %(on_expiry)s, 'pending', ''
+    %(evidence)s::jsonb, %(digest)s, %(revision)s::int, w.intent_id, w.intent_version, w.epoch, w.policy_version, o.state_versions,
+    w.user_id, w.user_label, flows_now(), o.deadline_at, %(on_expiry)s, 'pending', ''
 FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
 WHERE o.id = %(wait)s::bigint AND o.status = 'open' AND o.epoch = w.epoch
 RETURNING id
@@ -234,14 +234,16 @@ def use(request_id: int, activity_seq: int, using: str) -> bool:
 
 
 NEWEST = """
-SELECT DISTINCT ON (node) node, id, status, digest, intent_version, candidate, coalesce(expires_at <= flows_now(), false), used_by
-FROM outlast_approval_request WHERE workflow_id = %(workflow)s::uuid AND node = ANY (%(nodes)s::text[]) ORDER BY node, id DESC
+SELECT DISTINCT ON (r.node) r.node, r.id, r.status, r.digest, r.intent_version, r.candidate, coalesce(r.expires_at <= flows_now(), false),
+    r.used_by, a.node, a.visit
+FROM outlast_approval_request r LEFT JOIN outlast_activity a ON a.workflow_id = r.workflow_id AND a.seq = r.used_by
+WHERE r.workflow_id = %(workflow)s::uuid AND r.node = ANY (%(nodes)s::text[]) ORDER BY r.node, r.id DESC
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest request of a node."""
+    """The newest request of a node; the last two say at which node, and at which visit of it, it was used up."""
 
     node: str
     id: int
@@ -251,12 +253,14 @@ class Newest:
     candidate: Any
     expired: bool
     used_by: int | None
+    used_node: str | None
+    used_visit: int | None
 
 
 def newest(workflow_id: Any, nodes: Sequence[str], using: str) -> list[Newest]:
     """The newest request of each of these nodes."""
     rows = run("newest requests", NEWEST, {"workflow": workflow_id, "nodes": list(nodes)}, using)
-    return [Newest(row[0], row[1], row[2], row[3], row[4], loads(row[5]), row[6], row[7]) for row in rows]
+    return [Newest(row[0], row[1], row[2], row[3], row[4], loads(row[5]), *row[6:]) for row in rows]
 
 
 OF_WORKFLOWS = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from flows import registry
 from flows.admin import rendering
 from flows.admin.reasoned import ReasonedForm, Took
 from flows.core.protocol import SUSPENDED, TERMINAL, Status
@@ -34,6 +35,21 @@ class AdoptForm(ControlForm):
     version = forms.IntegerField(min_value=1, widget=forms.HiddenInput, error_messages={"required": _("Load the page again.")})
 
 
+class ResumeForm(ControlForm):
+    """Also where it goes on, where a gate has stopped it. What the choice may be is the service's business; only names of nodes are offered."""
+
+    at = forms.ChoiceField(label=_("Goes on"), required=False)
+
+    def __init__(self, *args: Any, nodes: Sequence[str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        field: Any = self.fields["at"]
+        field.choices = [
+            ("", _("where it stands")),
+            *((name, _("at “%(node)s”, which is done anew") % {"node": name}) for name in nodes),
+        ]
+        self.order_fields(["at", "reason", "seen"])
+
+
 @dataclass(frozen=True, slots=True)
 class Verb:
     """One thing that can be done to a run.
@@ -48,7 +64,6 @@ class Verb:
     leads: Any
     done: Any
     noted: str
-    form: type[ControlForm] = ControlForm
 
 
 VERBS: dict[str, Verb] = {
@@ -59,7 +74,6 @@ VERBS: dict[str, Verb] = {
         _("It is bound to the newest version of its policy. If an older one has stopped it, it goes on through the gate."),
         _("It is bound to the newest version of its policy; its status is %(status)s."),
         "Adopted the newest version of its policy.",
-        AdoptForm,
     ),
     "resume": Verb(
         control.resume,
@@ -90,9 +104,15 @@ VERBS: dict[str, Verb] = {
 }
 
 
-def form_of(verb: str, data: Mapping[str, Any] | None = None, **options: Any) -> ControlForm:
+def form_of(verb: str, obj: Workflow, data: Mapping[str, Any] | None = None, **options: Any) -> ControlForm:
     """The form of a verb; several stand on one page."""
-    return VERBS[verb].form(data, auto_id=f"id_{verb}_%s", **options)
+    options["auto_id"] = f"id_{verb}_%s"
+    definition = registry.definition(obj.flow_name, obj.flow_version)
+    suspended = obj.status == Status.WAITING and obj.outcome in SUSPENDED
+    nodes = sorted(definition.again_at(obj.node)) if definition is not None and suspended else []
+    if verb == "resume" and nodes:
+        return ResumeForm(data, nodes=nodes, **options)
+    return (AdoptForm if verb == "adopt" else ControlForm)(data, **options)
 
 
 def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None, using: str, url: Url) -> list[dict[str, Any]]:
@@ -114,7 +134,7 @@ def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None,
                 "label": verb.label,
                 "leads": verb.leads,
                 "url": url(f"outlast_flows_workflow_{name}", obj.pk),
-                "form": sent or form_of(name, initial=seen),
+                "form": sent or form_of(name, obj, initial=seen),
                 "detail": rendering.inline(f"{obj.policy_version} → {newer}") if newer else "",
                 "errors": sent.errors if sent is not None else {},
             }
@@ -150,7 +170,7 @@ def take(verb: str, obj: Workflow, by: Any, given: Mapping[str, Any], using: str
         OutlastError: it cannot be done, and why.
     """
     known = VERBS[verb]
-    more = {name: given[name] for name in ("version",) if name in given}
+    more = {name: given[name] for name in ("version", "at") if given.get(name)}
     found = known.act(obj.pk, reason=given["reason"], by=by, seen=given["seen"], using=using, **more)
     facts = {"status": found.status}
     match found.answer:

@@ -135,7 +135,7 @@ class WorkflowAdmin(ReadOnlyAdmin):
         self._may_post(request, obj, controlling.VERBS[verb].permission)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        form = controlling.form_of(verb, request.POST)
+        form = controlling.form_of(verb, obj, request.POST)
         if not form.is_valid():
             return self._show(request, obj, refused=(verb, form))
         try:

@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from flows.admin import candidates, operation_page, rendering
+from flows.core.deadlines import OF_WAITS
 from flows.core.protocol import WAIT_KINDS
 from flows.models import Activity, Operation, Release, Timer, Wait, Workflow
 from flows.services.describe import Description, describe
@@ -38,7 +39,7 @@ def context(obj: Workflow, chip: SafeString, using: str, url: Url) -> dict[str, 
         "deadlines": [
             {**one, "shown_name": rendering.inline(one["name"]), "chip": rendering.chip(one["status"])}
             for one in told.deadlines[-MAX_ROWS:]
-            if one["kind"] != "wait"
+            if one["kind"] not in OF_WAITS
         ],
         "effects": [operation_page.line(one, url) for one in effects[:MAX_ROWS]],
         "effects_more": len(effects) > MAX_ROWS,

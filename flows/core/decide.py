@@ -2,7 +2,8 @@
 
     trigger ──► deadline? ──► gate (base) ──► node.resume / node.enter ──► Goto? ──► visits ──► gate (node) ──► node.enter ──► …
 
-While an effect of the open activity is in doubt, nothing goes past it: no deadline, no drop, no route of a refusal.
+While an effect of the open activity is in doubt, nothing goes past it: no deadline, no drop, no route of a refusal. One that is known to have
+happened has its result taken before anything else is asked.
 Author functions (branches, keys) run here; what they raise becomes a visible suspension, never a lost workflow.
 """
 
@@ -43,6 +44,7 @@ class Decided:
         release: the release that the workflow is pinned to before the move, in the same commit; "": it stays with its own.
         handled: passed deadlines, by kind and name, that are done with by this move. releases: the commitments that are released with it,
             by name; "" stands for all that can be.
+        answers: what each check said of the node that is carried out.
     """
 
     move: Move
@@ -53,11 +55,12 @@ class Decided:
     release: str = ""
     handled: tuple[tuple[str, str], ...] = ()
     releases: tuple[str, ...] = ()
+    answers: tuple[gate.Answer, ...] = ()
 
     @property
     def handled_words(self) -> list[str]:
         """`handled`, as the log says it."""
-        return [f"{kind} {name}".rstrip() for kind, name in self.handled]
+        return [f"{kind} {name}" if name else kind for kind, name in self.handled]
 
 
 def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
@@ -71,6 +74,9 @@ def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts)
 
 def _decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
     if not isinstance(trigger, Completed | Failed):
+        if _is_known(state) and (node := definition.nodes.get(state.node)) is not None:
+            cancels = facts.release is not None and facts.release.cancels
+            return Decided(CancelSelf(RELEASE_CHANGED) if cancels else node.resume(state, trigger))
         refusal = gate.check(definition, None, state, facts)
         if refusal is not None:
             return _refused(definition, state, facts, None, refusal)
@@ -98,15 +104,18 @@ def _go_on(definition: Definition, state: State, trigger: Trigger, facts: Facts)
     if node is None:
         return Decided(Suspend(state.node, Outcome.WORKFLOW_MIGRATION_REQUIRED, Verdict.WORKFLOW_MIGRATION_REQUIRED))
     takes_up = state.activity is not None and not isinstance(trigger, Completed | Failed)
+    answers: tuple[gate.Answer, ...] = ()
     if (node.gate is not None or facts.look is not None) and (takes_up or isinstance(trigger, Entered)):
-        refusal = gate.check(definition, node, state, facts)
-        if refusal is not None:
-            return _refused(definition, state, facts, node, refusal)
+        examined = gate.examine(definition, node, state, facts)
+        if examined.refusal is not None:
+            return _refused(definition, state, facts, node, examined.refusal)
+        answers = examined.answers
     if takes_up and not _in_doubt(state) and node.dropped(facts) is not None:
         left = replace(state, activity=None)
         settled = _settle(definition, left, facts, Goto(node.name))
         return _unless_late(definition, left, facts, settled, deadlines.late(definition, state))
-    return _answer(definition, state, trigger, facts, node)
+    decided = _answer(definition, state, trigger, facts, node)
+    return replace(decided, answers=answers) if answers else decided
 
 
 def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts, node: Node) -> Decided:
@@ -230,6 +239,11 @@ def _routed(facts: Facts, refusal: gate.Refusal, move: Move, release: str) -> tu
     if refusal.verdict is not Verdict.RELEASE_INCOMPATIBLE or not isinstance(move, Goto) or fact is None:
         return facts, release
     return replace(facts, release=moved(fact)), fact.current
+
+
+def _is_known(state: State) -> bool:
+    """Whether the effect of the open activity has happened: all that is left is to take its result, and nothing of the gate concerns that."""
+    return state.activity is not None and state.activity.known
 
 
 def _in_doubt(state: State) -> bool:

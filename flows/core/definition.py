@@ -119,6 +119,12 @@ class Definition:
             found[name] = frozenset(known)
         return found
 
+    def wanted_after(self, name: str) -> frozenset[str]:
+        """The freshness budgets on which a node after this one stands, if it ends well."""
+        node = self.nodes[name]
+        after = {target for _, target in node.targets()} - set(node.on.values())
+        return frozenset(what for what, nodes in self.wanting.items() if after & nodes)
+
     @cached_property
     def baselines(self) -> frozenset[str]:
         """The nodes whose attempts look at all of that before their code runs: what they decide or check stands on what was seen then."""
@@ -129,6 +135,33 @@ class Definition:
         found = {node.name for node in self.nodes.values() if _decides(node)}
         itself = {node.name for node in gated}
         return frozenset(name for name in (found | again) - itself if isinstance(self.nodes.get(name), Activity))
+
+    def stands_on(self, name: str) -> frozenset[str]:
+        """The nodes on whose answers a node stands, or people who are asked there: that decided its candidate, and that verified it."""
+        node = self.nodes.get(name)
+        if isinstance(node, Approval):  # people are shown what the candidate stands on
+            verified = {one.name for one in self.nodes.values() if isinstance(one, Activity) and one.verifies == node.candidate}
+            return frozenset({node.candidate} | verified)
+        own = {node.verifies} if isinstance(node, Activity) and node.verifies else set()
+        gate = node.gate if node is not None else None
+        if gate is None:
+            return frozenset(own)
+        asked, verifiers = self.nodes.get(gate.approved_by or ""), [self.nodes.get(one) for one in gate.verified_by]
+        decided = own | ({asked.candidate} if isinstance(asked, Approval) else set())
+        decided |= {one.verifies for one in verifiers if isinstance(one, Activity) and one.verifies}
+        return frozenset(decided | set(gate.verified_by))
+
+    def again_at(self, name: str) -> frozenset[str]:
+        """Where a person may have a run go on that stands at this node: what its gate stands on is decided or verified anew there."""
+        node = self.nodes.get(name)
+        again = node.route_for_verdict(Verdict.REVALIDATION_REQUIRED) if node is not None else None
+        return frozenset(one for one in self.stands_on(name) | {again or ""} if isinstance(self.nodes.get(one), Activity))
+
+    def baselines_of(self, name: str) -> frozenset[str]:
+        """Of the baselines those that count for the gate of a node: what it stands on, and where it is looked at again. What another node
+        decides renews nothing here. A gate that stands on nothing in particular stands on all of them.
+        """
+        return self.again_at(name) & self.baselines or self.baselines
 
     @cached_property
     def envelopes(self) -> Mapping[str, int]:
@@ -165,6 +198,11 @@ class Definition:
         """Whether an attempt at this node must pass the gate before its code runs."""
         node = self.nodes[name]
         return isinstance(node, Activity) and (node.gate is not None or name in self.baselines or name in self.reservations)
+
+    @cached_property
+    def looks(self) -> bool:
+        """Whether some attempt leaves more than its result: a verdict, an observation, a verification."""
+        return any(self.passes(name) or (isinstance(node, Activity) and node.verifies) for name, node in self.nodes.items())
 
     @cached_property
     def compensates(self) -> bool:

@@ -74,6 +74,18 @@ class UnknownIntent(UsageError):
         super().__init__(f"There is no intent {intent}. `flows.describe(workflow)` names the intent of a workflow.")
 
 
+class NotAUser(UsageError):
+    """`by=` is somebody whom the record cannot name: nobody would be told, and two of them could not be told apart."""
+
+    code = "NOT_A_USER"
+
+    def __init__(self, given: object, model: str, why: str) -> None:
+        super().__init__(
+            f"by= is {given!r:.80}, {why}. Pass a user of this project ({model}) as the database has it, "
+            "or by=None for work that no person answers for."
+        )
+
+
 class KeyConflict(UsageError):
     """The key is taken by a run with another input."""
 
@@ -105,6 +117,12 @@ class OutcomeUnknown(UsageError):
             f"Workflow {workflow} cannot go on: nobody knows whether {', '.join(operations)} happened. "
             "Say what became of it first (Operations in the admin, or `manage.py flows resolve`)."
         )
+
+
+class CannotResumeAt(UsageError):
+    """A person may have a run go on only where it stands, or at what the gate of that node stands on."""
+
+    code = "CANNOT_RESUME_AT"
 
 
 class ReasonMissing(UsageError):

@@ -49,6 +49,8 @@ CODES: dict[str, str | None] = {
 _RAISES_EPOCH = frozenset({"cancel", "supersede", "migrate"})
 #: These bind a workflow to something else, and leave it where it is.
 _STAYS = frozenset({"pin", "policy"})
+#: These may have it go on at another node: as the migration says, and where a person has what its gate stands on done anew.
+_MOVES = frozenset({"migrate", "resume"})
 #: These say which attempt they began or ended, and these that it has ended, and how.
 _NAMES_ATTEMPT = ENDED | {"claim", "returned", "lost", "cancel", "supersede"}
 _OUTCOME = {
@@ -66,7 +68,7 @@ def faults(course: Course, t: Logged) -> Iterator[Drift]:
             yield Drift(t.seq, "trigger", t.trigger, f"no arrow of it leads from {t.from_status} to {t.to_status}")
         if t.trigger in _STAYS and t.to_status != t.from_status:
             yield Drift(t.seq, "to_status", t.to_status, t.from_status)
-        if t.to_node != t.from_node and t.trigger != "migrate":
+        if t.to_node != t.from_node and t.trigger not in _MOVES:
             yield Drift(t.seq, "to_node", t.to_node, t.from_node)
     if t.trigger in CODES and t.error_code != (code := _code(course, t)):
         yield Drift(t.seq, "error_code", t.error_code, code)
@@ -111,7 +113,7 @@ def _activity(course: Course, t: Logged) -> Iterator[Drift]:
     """The activity that the row names is the open one, and what the row says of its attempt is what the attempt says."""
     activity = course.activity
     expected: Any = activity.seq if activity is not None else None
-    if t.trigger == "migrate" and "activity" not in t.note.get("kept", ()):
+    if t.trigger == "migrate" and "activity" not in t.words("kept"):
         expected = activity = None
     if (
         t.trigger == "decided" and t.outcome in SUSPENDED and course.wait is not None and t.activity_seq is None

@@ -77,10 +77,14 @@ WAY_ON: dict[Verdict, WayOn] = {
         "moves it to another release, or lets it keep its own (flows releases move {id}), or cancels it", (Way.MOVE, Way.CANCEL)
     ),
     Verdict.REVALIDATION_REQUIRED: WayOn(
-        "looks at what has changed, then resumes: it is looked at again", (Way.RESUME, Way.CANCEL)
+        "has it decided or checked anew (flows resume {id} --at NODE, a node that the gate stands on), or cancels",
+        (Way.RESUME, Way.CANCEL),
     ),
     Verdict.VERIFICATION_REQUIRED: WayOn(
-        "has the candidate verified (a route on={Verdict.VERIFICATION_REQUIRED: …} does), then resumes", (Way.RESUME, Way.CANCEL)
+        "has it verified anew (flows resume {id} --at NODE, the verifying node), or cancels", (Way.RESUME, Way.CANCEL)
+    ),
+    Verdict.CANDIDATE_INVALID: WayOn(
+        "has it decided anew (flows resume {id} --at NODE, the node that decides), or cancels", (Way.RESUME, Way.CANCEL)
     ),
     Verdict.COMMITMENT_UNSOUND: WayOn(
         "settles the commitment (flows commitments list {id}), then resumes; or cancels", (Way.SETTLE, Way.RESUME, Way.CANCEL)

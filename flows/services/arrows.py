@@ -98,6 +98,8 @@ def parking(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | N
     arrow.event_type, arrow.wait_key = move.event_type, move.keys[0] if move.keys else ""
     arrow.deadline, arrow.on_expiry, arrow.wakes_at = move.deadline, move.on_expiry, move.wakes_at
     arrow.timer_kind = "sleep"
+    if owned.definition is not None and owned.definition.probes:  # what the wait, or the question, stands on
+        arrow.baselines = sorted(owned.definition.baselines_of(move.node))
     arrow.visit = owned.state.visits.get(move.node, 0) + 1
     _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)

@@ -2,7 +2,8 @@
 
     lock the workflow (of an intent: the intent and all its live ones) ──► lock the ledger ──► change it, with its entry
         ──► every run that waits because of it goes on with its pending step         one transaction
-Guard against a refusal that is just being written: it locks the workflow too, and looks again when it has (`ledger.still_lacks`).
+Guard against a refusal that is just being written: it locks the workflow too, and looks again when it has (`ledger.still_lacks`). Against what
+a run spends that is superseded or has ended (it gives back what it still owes): that locks the intent too.
 """
 
 from __future__ import annotations
@@ -204,8 +205,7 @@ def raise_(
     if (by_amount is None) == (to is None):
         raise BadAmount("Say how much more, or up to what: by_amount= or to=.")
     more = amount_of(wanted, by_amount if to is None else to, "raise", BadAmount)
-    if getattr(by, "pk", None) is None:
-        raise NobodyRaises
+    identify.user(by, NobodyRaises)
     if not warrant.is_permitted(by, PERMISSION, alias):
         return Raised(Code.NOT_PERMITTED, wanted.value)
     reason = warrant.reason(reason, "why more is allowed")

@@ -12,12 +12,12 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.definition import Flow
-from flows.core.errors import OutcomeUnknown, UnknownIntent, UnknownWorkflow
+from flows.core.errors import CannotResumeAt, OutcomeUnknown, UnknownIntent, UnknownWorkflow
 from flows.core.history import BY_ENGINE
-from flows.core.protocol import LIVE, TERMINAL, IntentStatus, Outcome, Status
+from flows.core.protocol import LIVE, SUSPENDED, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Intent, Workflow
-from flows.services import identify, inherit, ledger, obligations
+from flows.services import identify, ledger, obligations
 from flows.services.start import Started, start
 from flows.store import leave as store
 from flows.store import locks
@@ -79,7 +79,7 @@ def cancel(workflow: Any, *, reason: str = "", by: Any = None, seen: str | None 
     Args:
         workflow: the run, or its id. reason: why; kept in its log. by: who asks. seen: `seen_of` what was shown; None does not look.
     Raises:
-        UnknownWorkflow: there is none.
+        UnknownWorkflow: there is none. NotAUser: `by` is no stored user; so say all verbs here.
     """
     return _cancel(workflow, reason, by, None, using, seen)
 
@@ -94,7 +94,7 @@ def _cancel(
     workflow: Any, reason: str, by: Any, noted: dict[str, Any] | None, using: str | None, seen: str | None = None
 ) -> Controlled:
     alias = identify.alias(using)
-    row_id = identify.workflow_id(workflow)
+    row_id, who = identify.workflow_id(workflow), identify.label(by)
     with committing("cancel", alias):
         status = _locked_status(row_id, workflow, alias)
         if status not in TERMINAL and status != Status.CANCELLING and _has_moved(row_id, seen, alias):
@@ -105,7 +105,6 @@ def _cancel(
             return Controlled(Answer.ALREADY, status, row_id)
         if status in TERMINAL:
             return Controlled(Answer.TOO_LATE, status, row_id)
-        who = identify.label(by)
         _on_the_way([row_id], Status.CANCELLED, "CANCEL_REQUESTED", "cancel", who, reason, alias, noted)
         ledger.settle_fenced([row_id], "CANCEL_REQUESTED", alias)
         status = _locked_status(row_id, workflow, alias)
@@ -133,6 +132,7 @@ def supersede(
     """
     alias = identify.alias(using)
     intent_id = identify.intent_id(intent)
+    identify.user(by)
     payload.check_text(goal, "the goal")
     with committing("supersede", alias):
         found = locks.intent(intent_id, alias)
@@ -156,8 +156,6 @@ def supersede(
         started = None
         if flow is not None:
             started = start(flow, input, key=key, intent=intent_id, by=by, using=alias)
-            if started.created:
-                inherit.carry(flow.definition, started.id, intent_id, version, ids, alias)
     return Superseded(Answer.ACCEPTED, intent_id, version, tuple(ids), started)
 
 
@@ -184,6 +182,7 @@ def cancel_intent(intent: Any, *, reason: str = "", by: Any = None, using: str |
     """
     alias = identify.alias(using)
     intent_id = identify.intent_id(intent)
+    identify.user(by)
     with committing("cancel intent", alias):
         found = locks.intent(intent_id, alias)
         if found is None:
@@ -207,7 +206,7 @@ def pause(workflow: Any, *, reason: str = "", by: Any = None, seen: str | None =
         UnknownWorkflow: there is none.
     """
     alias = identify.alias(using)
-    row_id = identify.workflow_id(workflow)
+    row_id, who = identify.workflow_id(workflow), identify.label(by)
     with committing("pause", alias):
         status = _locked_status(row_id, workflow, alias)
         if status == Status.PAUSED:
@@ -217,34 +216,57 @@ def pause(workflow: Any, *, reason: str = "", by: Any = None, seen: str | None =
         if status in (Status.RUNNING, Status.RECONCILING):
             asked = store.ask_pause(row_id, alias)
             return Controlled(Answer.ACCEPTED if asked else Answer.ALREADY, status, row_id)
-        if not store.pause(row_id, identify.label(by), _reason(reason), alias):
+        if not store.pause(row_id, who, _reason(reason), alias):
             return Controlled(Answer.TOO_LATE, status, row_id)
     return Controlled(Answer.ACCEPTED, Status.PAUSED, row_id)
 
 
-def resume(workflow: Any, *, reason: str = "", by: Any = None, seen: str | None = None, using: str | None = None) -> Controlled:
+def resume(
+    workflow: Any, *, at: str | None = None, reason: str = "", by: Any = None, seen: str | None = None, using: str | None = None
+) -> Controlled:
     """Let a paused run go on, or one that is suspended for a person. It becomes ready; the gate decides before anything runs.
 
     Args:
-        As `cancel`.
+        at: of a run that a gate has suspended: the node where it goes on, one of those on which that gate stands: the candidate is decided
+            anew, or verified anew, and what is outside is looked at anew. None: where it is.
+        The others as `cancel`.
+
     Raises:
         UnknownWorkflow: there is none. OutcomeUnknown: nobody knows whether an effect of it happened, and only a person can say.
+        CannotResumeAt: `at` is no node on which the gate stands, or no gate has suspended it.
     """
     alias = identify.alias(using)
-    row_id = identify.workflow_id(workflow)
+    row_id, who = identify.workflow_id(workflow), identify.label(by)
     with committing("resume", alias):
         status = _locked_status(row_id, workflow, alias)
         if status in (Status.WAITING, Status.PAUSED) and _has_moved(row_id, seen, alias):
             return Controlled(Answer.MOVED, status, row_id)
         if status in (Status.RUNNING, Status.RECONCILING) and store.withdraw_pause(row_id, alias):
             return Controlled(Answer.ACCEPTED, status, row_id)
-        if status in (Status.WAITING, Status.PAUSED) and (doubts := obligations.doubts(row_id, alias)):
+        if status in (Status.WAITING, Status.PAUSED) and (doubts := obligations.doubts(row_id, alias, again=at is not None)):
             raise OutcomeUnknown(row_id, doubts)
-        ready = store.resume(row_id, identify.label(by), _reason(reason), conf.PRIORITY_SECONDS, alias)
+        if at is not None and status not in TERMINAL:
+            _may_resume_at(row_id, at, alias)
+        ready = store.resume(row_id, at, who, _reason(reason), conf.PRIORITY_SECONDS, alias)
         if ready is None:
             return Controlled(Answer.TOO_LATE if status in TERMINAL else Answer.ALREADY, status, row_id)
         after_commit(hints_for([ready]), alias)
     return Controlled(Answer.ACCEPTED, Status.RUNNABLE, row_id)
+
+
+def _may_resume_at(row_id: UUID, at: str, using: str) -> None:
+    row = Workflow.objects.using(using).only("flow_name", "flow_version", "node", "status", "outcome").get(pk=row_id)
+    definition = registry.definition(row.flow_name, row.flow_version)
+    known = sorted(definition.again_at(row.node)) if definition is not None else []
+    if at in known and row.status == Status.WAITING and row.outcome in SUSPENDED:
+        return
+    if definition is None:
+        said = f"{row.flow_name}@{row.flow_version} is not loaded here, so nobody can say what {row.node} stands on"
+    elif row.status != Status.WAITING or row.outcome not in SUSPENDED:
+        said = f"it is {row.status}: only a run that is suspended for a person goes on elsewhere"
+    else:
+        said = f"it stopped at {row.node}, which stands on {', '.join(known) or 'no node'}"
+    raise CannotResumeAt(f"Workflow {row_id} cannot go on at {at!r}: {said}. Resume it without a node, or cancel it.")
 
 
 def _locked_status(row_id: UUID, asked: Any, using: str) -> str:

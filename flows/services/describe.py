@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, Subquery
 
 from flows import registry
 from flows.core import fold, payload
-from flows.core.deadlines import KINDS
+from flows.core.deadlines import KINDS, kind_of
 from flows.core.protocol import MOVES, TERMINAL, WAIT_KINDS, Status, WaitStatus
 from flows.models import (
     Activity,
@@ -244,9 +244,15 @@ def deadlines(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     pending: to come. fired: it has passed, and the next decision handles it (that of a wait: the log says how). handled. stale: it changed
     nothing any more.
     """
-    rows = Timer.objects.using(using).filter(workflow_id=workflow_id, kind__in=KINDS).order_by("due_at", "pk")
+    of_wait = Subquery(Wait.objects.filter(pk=OuterRef("wait_id")).values("kind"))
+    rows = (
+        Timer.objects.using(using)
+        .filter(workflow_id=workflow_id, kind__in=KINDS)
+        .annotate(of_wait=of_wait)
+        .order_by("due_at", "pk")
+    )
     fields = ("name", "due_at", "status", "on_expiry", "fired_at")
-    return [{"kind": KINDS[row.kind].name, **{field: getattr(row, field) for field in fields}} for row in rows]
+    return [{"kind": kind_of(row.kind, row.of_wait).name, **{field: getattr(row, field) for field in fields}} for row in rows]
 
 
 def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:

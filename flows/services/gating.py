@@ -18,9 +18,9 @@ from flows import registry
 from flows.core import canonical
 from flows.core.decide import Decided, decide
 from flows.core.errors import ActivityError, CompetenceFailure, LostOwnership, Route
-from flows.core.gate import Examined, Refusal, examine
+from flows.core.gate import Answer, Refusal
 from flows.core.moves import Run as RunMove
-from flows.core.nodes import Activity, candidate_of
+from flows.core.nodes import Activity, Pipeline, candidate_of
 from flows.core.nodes.base import Node
 from flows.core.policies import Fresh, Gate
 from flows.core.state import Completed, Failed, Look, Seen, Trigger, VerificationFact, Woken
@@ -61,7 +61,7 @@ def pass_gate(owned: Owned, attempt: Attempt, placements: Sequence[str]) -> None
         decided = _judge(owned)
         if not isinstance(decided.move, RunMove):
             raise NotAllowed
-        if _passed(owned, node):
+        if _passed(owned, node, decided.answers):
             attempt.versions = {name: seen.version for name, seen in _looked(owned).seen.items()}
             return
         assert owned.definition is not None
@@ -81,7 +81,7 @@ def look(owned: Owned, attempt: Attempt, node: Node, placements: Sequence[str]) 
     """Everything that the gate of this node looks at, into `owned.facts.look`."""
     row, definition = owned.row, owned.definition
     assert definition is not None
-    recorded = store.facts(row.id, node.name, row.intent_version, owned.using)
+    recorded = store.facts(row.id, node.name, definition.baselines_of(node.name), row.intent_version, owned.using)
     gate = node.gate or Gate()
     baseline = node.name in definition.baselines
     seen = _see(definition.probes if baseline else gate.probes, attempt, recorded, owned, always=baseline)
@@ -137,7 +137,7 @@ def _answer(setting: str, *arguments: Any) -> str:
     return answer[:300]
 
 
-def _passed(owned: Owned, node: Node) -> bool:
+def _passed(owned: Owned, node: Node, answers: tuple[Answer, ...]) -> bool:
     """One transaction; False if the approval, or the budget, was no longer to be had.
 
     Raises:
@@ -145,11 +145,10 @@ def _passed(owned: Owned, node: Node) -> bool:
     """
     row, activity = owned.row, owned.state.activity
     assert owned.definition is not None and activity is not None
-    examined = examine(owned.definition, node, owned.state, owned.facts)
     used = owned.facts.approvals.get(node.gate.approved_by) if node.gate and node.gate.approved_by else None
     try:
         with committing("pass", owned.using):
-            looked = _as_recorded(owned, node.name, examined)
+            looked = _as_recorded(owned, node.name, None, answers)
             if not store.pass_(
                 looked, epoch=row.epoch, intent_version=row.intent_version, worker=owned.worker, using=owned.using
             ):
@@ -175,13 +174,7 @@ class _Gone(Exception):
 
 def refused(owned: Owned, refusal: Refusal) -> None:
     """Record a refusal in the transaction of the arrow that it leads to."""
-    definition = owned.definition
-    asked = definition.nodes.get(refusal.node) if definition is not None else None
-    examined = Examined(refusal, ())
-    if definition is not None and asked is not None:
-        again = examine(definition, asked, owned.state, owned.facts)
-        examined = again if again.refusal == refusal else examined
-    store.refuse(_as_recorded(owned, refusal.node, examined), owned.using)
+    store.refuse(_as_recorded(owned, refusal.node, refusal, refusal.answers), owned.using)
 
 
 def verified(owned: Owned, trigger: Trigger) -> bool | None:
@@ -190,7 +183,9 @@ def verified(owned: Owned, trigger: Trigger) -> bool | None:
     if not isinstance(node, Activity) or not node.verifies:
         return None
     if isinstance(trigger, Completed):
-        return True
+        activity = owned.state.activity
+        whole = not isinstance(node, Pipeline) or (activity is not None and activity.step == node.steps[-1].name)
+        return True if whole else None  # of a pipeline all of it
     return False if isinstance(trigger, Failed) and trigger.failure.route is Route.VERIFY else None
 
 
@@ -227,11 +222,10 @@ def verify(owned: Owned, trigger: Trigger, *, passed: bool) -> None:
         store.burn(owned.row.flow_name, node.verifies, owned.row.release, errors, owned.using)
 
 
-def _as_recorded(owned: Owned, name: str, examined: Examined) -> store.Looked:
+def _as_recorded(owned: Owned, name: str, refusal: Refusal | None, answers: tuple[Answer, ...]) -> store.Looked:
     row, activity, look = owned.row, owned.state.activity, owned.facts.look
     own = activity if activity is not None and activity.node == name else None
     fresh = {key: seen for key, seen in look.seen.items() if seen.fresh} if look is not None and own is not None else {}
-    refusal = examined.refusal
     return store.Looked(
         workflow=row.id,
         version=row.version,
@@ -241,7 +235,7 @@ def _as_recorded(owned: Owned, name: str, examined: Examined) -> store.Looked:
         cause=store.cause(row.id, owned.using),
         verdict=Verdict.ALLOWED if refusal is None else refusal.verdict,
         reason="" if refusal is None else refusal.reason[:500],
-        checks=dumps([[one.check, one.answer, one.digest] for one in examined.answers]),
+        checks=dumps([[one.check, one.answer, one.digest] for one in answers]),
         names=list(fresh),
         versions=[seen.version for seen in fresh.values()],
         baseline=refusal is None and owned.definition is not None and name in owned.definition.baselines,

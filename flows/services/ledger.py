@@ -2,7 +2,8 @@
 
     look ──► pass: reserve ──► code: spend, spend, … ──► the arrow that ends the attempt: settle
                    └─ no room: the pass is taken back, the gate looks again and refuses: BUDGET_EXHAUSTED
-Whoever ends an attempt without its owner (put back, timed out, cancelled, superseded) settles it as spent: nobody knows better.
+Whoever ends an attempt without its owner (put back, timed out, cancelled, superseded) settles it as spent: nobody knows better. What was
+set aside is read from the record, for a deploy may have changed what the definition says of it.
 Nothing is held in memory: what is set aside and what was said of it are entries. Guard: the workflow, locked by whoever draws.
 """
 
@@ -33,7 +34,7 @@ from flows.core.errors import DefinitionError, LostOwnership
 from flows.core.gate import Refusal
 from flows.core.nodes import Activity
 from flows.core.nodes.base import Node
-from flows.core.protocol import AttemptOutcome, BudgetKind
+from flows.core.protocol import WAIT_KINDS, AttemptOutcome, BudgetKind
 from flows.core.state import ActivityState
 from flows.core.verdicts import Verdict
 from flows.models import Workflow
@@ -58,8 +59,10 @@ def wanted(definition: Definition, node: str) -> Mapping[BudgetKind, Decimal]:
     """What entering this node, or one attempt of it, draws on a budget."""
     if node in definition.reservations:
         return definition.reservations[node]
-    asks = definition.limits_reviews and definition.nodes[node].kind == "approval"
-    return REVIEW if asks else {}
+    if not definition.limits_reviews:
+        return {}
+    kind = WAIT_KINDS.get(definition.nodes[node].kind)
+    return REVIEW if kind is not None and kind.counts in REVIEW else {}
 
 
 def privileged(node: Node) -> bool:
@@ -160,22 +163,27 @@ def _lock(definition: Definition | None, workflow: UUID, intent: UUID, kinds: It
     return found
 
 
-def draws(owned: Owned, activity: ActivityState | None) -> bool:
-    """Whether the open attempt may have set something aside."""
-    return activity is not None and owned.definition is not None and activity.node in owned.definition.reservations
+def draws(owned: Owned, activity: ActivityState | None, ending: Ending | None) -> bool:
+    """Whether the attempt that ends here may have set something aside, so that its ledgers are asked.
+
+    Its owner has set aside what the definition says that it holds. Who acts in the owner's place may hold another one, of a deploy
+    since then: there only the record knows.
+    """
+    if activity is None or ending is None:
+        return False
+    return ending.outcome in UNKNOWN or (owned.definition is not None and activity.node in owned.definition.reservations)
 
 
-def settle(owned: Owned, activity: ActivityState, ending: Ending | None) -> None:
+def settle(owned: Owned, activity: ActivityState, ending: Ending) -> None:
     """The attempt has ended: in the transaction of the arrow that says so, after everything else of it (the lock order)."""
-    known = ending is None or ending.outcome not in UNKNOWN
-    reason = "" if known or ending is None else _unknown(ending.code or ending.outcome)
+    known = ending.outcome not in UNKNOWN
+    reason = "" if known else _unknown(ending.code or ending.outcome)
     store.settle(owned.row.id, activity.seq, activity.number, owned.using, known=known, reason=reason)
 
 
 def settle_lost(owned: Owned, code: str) -> None:
-    """The owner is gone; its workflow is locked, and put back."""
-    if owned.definition is None or owned.definition.reservations:
-        store.settle_all([owned.row.id], owned.using, reason=_unknown(code))
+    """The owner is gone; its workflow is locked, and put back. What it had set aside is on record; the definition here may be another one."""
+    store.settle_all([owned.row.id], owned.using, reason=_unknown(code))
 
 
 def settle_fenced(workflows: Sequence[UUID], code: str, using: str) -> None:
@@ -193,10 +201,7 @@ def spend(owned: Owned, used: Mapping[str, Any], began_in: object) -> str:
     row, activity, using = owned.row, owned.state.activity, owned.using
     assert activity is not None
     said = _said(used, f"{owned.label}, attempt.spend")
-    if transaction_of(connections[using]) != began_in:
-        raise DefinitionError(
-            f"{owned.label}, attempt.spend: called inside a transaction. What is rolled back would be free: call it outside the block."
-        )
+    must_last(began_in, f"{owned.label}, attempt.spend", using)
     node = owned.definition.nodes.get(activity.node) if owned.definition is not None else None
     may = node is not None and privileged(node)
     if not said:
@@ -210,17 +215,33 @@ def spend(owned: Owned, used: Mapping[str, Any], began_in: object) -> str:
 
 
 def spend_servicing(workflow: str, node: str, used: Mapping[str, Any], using: str) -> str:
-    """Book what a reconcile, a compensation or a release has used. It was set aside by nobody, and may use what is kept."""
+    """Book what a reconcile, a compensation or a release has used. It was set aside by nobody, and may use what is kept.
+
+    The run may be superseded, or have ended: a limit that is just being made does not lock it, so both lock the intent.
+    """
     said = _said(used, f"{node}, operation.spend")
     if not said:
         return WITHIN
     with committing("spend", using):
-        locks.workflows([workflow], using)
         row = Workflow.objects.using(using).only("pk", "intent_id", "flow_name", "flow_version").get(pk=workflow)
+        locks.intent(row.intent_id, using, shared=True)
+        locks.workflows([workflow], using)
         definition = registry.definition(row.flow_name, row.flow_version)
         locked = _lock(definition, row.pk, row.intent_id, said, using)
         after = store.spend(Drawer(row.pk, node, None, None), locked, said, using)
     return _told(after, row.pk, node, may=True)
+
+
+def must_last(began_in: object, what: str, using: str) -> None:
+    """Refuse to book in a transaction that author code has opened since: it may be rolled back.
+
+    Raises:
+        DefinitionError: it is one.
+    """
+    if transaction_of(connections[using]) != began_in:
+        raise DefinitionError(
+            f"{what}: called inside a transaction. What is rolled back would be free: call it outside the block."
+        )
 
 
 def _said(used: Mapping[str, Any], what: str) -> dict[BudgetKind, Decimal]:

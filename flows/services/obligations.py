@@ -89,10 +89,10 @@ def _exhausted(found: store.Standing) -> bool:
     return node is not None and found.undone and found.failures >= node.retry.max_attempts
 
 
-def doubts(workflow: UUID, using: str) -> list[str]:
-    """The effects of a workflow of which nobody knows whether they happened."""
+def doubts(workflow: UUID, using: str, *, again: bool = False) -> list[str]:
+    """The effects of a workflow of which nobody knows whether they happened; `again`: also those that its open activity may ask for again."""
     known = operations.of_workflow(workflow, using)
-    return [row.id for row in known if row.kind == OperationKind.EFFECT and row.status in UNSETTLED and not row.again]
+    return [row.id for row in known if row.kind == OperationKind.EFFECT and row.status in UNSETTLED and (again or not row.again)]
 
 
 def obliged(workflows: Sequence[UUID], using: str) -> list[UUID]:

@@ -9,6 +9,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from django.db import connections
+
 from flows import models, registry
 from flows.core import payload
 from flows.core.effects import Askable, OperationKind
@@ -16,7 +18,7 @@ from flows.core.nodes.activity import Activity
 from flows.core.nodes.base import Node
 from flows.models import Commitment
 from flows.services import ledger
-from flows.services.authored import from_anywhere
+from flows.services.authored import from_anywhere, transaction_of
 from flows.services.owned import history_of
 from flows.store import operations as store
 from flows.store.load import load
@@ -64,6 +66,7 @@ class Operation:
     reference: str = ""
     terms: Any = None
     _using: str = field(default="default", repr=False)
+    _began_in: object = field(default=(0, False), repr=False, compare=False)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -92,6 +95,7 @@ class Operation:
         """Say what was used, as `Attempt.spend` does: booked at once, and never refused, for what is owed must be serviced. What a budget
         keeps is there for it. Answers and errors are the same, but that nothing is lost to another worker.
         """
+        ledger.must_last(self._began_in, f"{self.node}, operation.spend", self._using)
         return ledger.spend_servicing(self.workflow_id, self.node, used, self._using)
 
 
@@ -122,6 +126,7 @@ def view(row: Row, using: str) -> Operation:
         reference=held.reference if held is not None else "",
         terms=payload.decode(held.terms) if held is not None else None,
         _using=using,
+        _began_in=transaction_of(connections[using]),
     )
 
 

@@ -208,7 +208,7 @@ def _cancel(owned: Owned, code: str, decided: Decided, ending: Ending | None) ->
     with committing("cancel", owned.using):
         if not locks.workflow_as_seen(row.id, row.version, row.wake_seq, owned.using):
             return None
-        if ending is not None and activity is not None and ledger.draws(owned, activity):
+        if ending is not None and activity is not None and ledger.draws(owned, activity, ending):
             ledger.settle(owned, activity, ending)  # before it is fenced: of that nobody would know what was used
         control.cancel_decided(row.id, code, owned.using, decided.handled_words)
         if activity is not None and ending is not None and ending.result is not None:

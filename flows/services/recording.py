@@ -72,13 +72,14 @@ class Noted:
             artifacts.record(self.artifact, owned.using)
         if decided.refusal is not None:
             gating.refused(owned, decided.refusal)
+            effects.ask_no_more(owned)
         if deadlines.acts(decided):
             deadlines.act(owned, decided)
         return not decided.release or releasing.pin(owned, decided)
 
     def after(self) -> None:
         """Write what comes after the move."""
-        if self.draws_of is not None:
+        if self.draws_of is not None and self.ending is not None:
             ledger.settle(self.owned, self.draws_of, self.ending)
 
 
@@ -93,7 +94,7 @@ def of(owned: Owned, trigger: Trigger, decided: Decided, ending: Ending | None) 
         fulfils=effects.fulfils(owned, ending),
         verified=gating.verified(owned, trigger),
         artifact=artifacts.of_attempt(owned, trigger, decided, ending),
-        draws_of=owned.state.activity if ending is not None and ledger.draws(owned, owned.state.activity) else None,
+        draws_of=owned.state.activity if ledger.draws(owned, owned.state.activity, ending) else None,
     )
 
 

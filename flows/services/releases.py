@@ -252,7 +252,7 @@ def move(workflow: Any, *, to: str, by: Any, reason: str, source: str | None = N
         locked = Workflow.objects.using(alias).get(pk=row_id)
         code = _judge(locked, target.name, beside, source)
         if code in (Code.MOVED, Code.KEPT):
-            _pin(locked, target.name, beside, by, reason, alias)
+            _pin(locked, target.name, beside, identify.label(by), reason, alias)
             locked.refresh_from_db(fields=["status"])
     return _answer(code, locked, locked.release, target, alias)
 
@@ -310,16 +310,15 @@ def _judge(row: Workflow, target: str, beside: str, source: str | None) -> Code:
     return Code.ALREADY if beside in ("", target, row.passed_over) else Code.KEPT
 
 
-def _pin(row: Workflow, target: str, beside: str, by: Any, reason: str, using: str) -> None:
+def _pin(row: Workflow, target: str, beside: str, who: str, reason: str, using: str) -> None:
     """Pin the locked run, and let it go on where its release was what it was suspended for."""
-    who = identify.label(by)
     note = {"release": {"from": row.release, "to": target}, "by": who, "reason": reason}
     pinned = store.pin_at_rest(row.pk, release=target, current=beside, note=dumps(note), using=using)
     assert pinned is not None, "the row is locked, and its status was looked at"
     suspended = row.outcome == Outcome.HUMAN_REQUIRED and row.error_code == Verdict.RELEASE_INCOMPATIBLE
     ready = pinned if row.status == Status.RUNNABLE else None
     if row.status == Status.WAITING and suspended:
-        ready = leave.resume(row.pk, who, dumps({"reason": reason}), conf.PRIORITY_SECONDS, using)
+        ready = leave.resume(row.pk, None, who, dumps({"reason": reason}), conf.PRIORITY_SECONDS, using)
     if ready is not None:
         after_commit(hints_for([ready]), using)
 

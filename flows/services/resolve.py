@@ -99,8 +99,7 @@ def resolve(
     """
     alias = identify.alias(using)
     operation_id = str(getattr(operation, "pk", operation))
-    if getattr(by, "pk", None) is None:
-        raise NobodyResolves
+    identify.user(by, NobodyResolves)
     payload.check_text(reason, "the reason")
     payload.check_text(external_id, "the external id")
     text = None if evidence is None else payload.encode(evidence, "the evidence", conf.MAX_RESULT_BYTES)

@@ -31,9 +31,9 @@ def check(by: Any, permission: str, using: str) -> None:
     """Let nobody pass who is a user without that right, and no anonymous one: a view that hands on its request's user is no code that decides.
 
     Raises:
-        NotPermitted: `by` is a user who has it not, is not active, or is gone.
+        NotAUser: `by` is neither a stored user nor None. NotPermitted: `by` is a user who has it not, is not active, or is gone.
     """
-    if hasattr(by, "has_perm") and not is_permitted(by, permission, using):
+    if identify.user(by) is not None and not is_permitted(by, permission, using):
         raise NotPermitted(identify.label(by), permission)
 
 

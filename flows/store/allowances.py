@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from flows.store.budgets import OPEN
+from flows.store.budgets import OPEN, REST, SINCE
 from flows.store.sql import run
 
 CHANGE = """
@@ -46,16 +46,15 @@ def change(made: Change, using: str) -> bool:
     return bool(run("change budget", CHANGE, {name: getattr(made, name) for name in Change.__dataclass_fields__}, using))
 
 
-#: What the intent's runs have spent so far is spent of it, and what their running attempts have set aside is set aside in it too.
+#: What the intent's runs have spent so far is spent of it, and what their running attempts have set aside is set aside in it too. An attempt
+#: that has said what it used has said so here as well (0 more), so that its end settles both ledgers alike.
 LIMIT = f"""
 WITH known AS (
     SELECT coalesce(sum(b.spent), 0) AS spent FROM outlast_budget b JOIN outlast_workflow w ON w.id = b.workflow_id
     WHERE w.intent_id = %(intent)s::uuid AND b.kind = %(kind)s
 ), open AS (
-    SELECT e.workflow_id, e.node, e.activity_seq, e.attempt, greatest(e.amount - (
-        SELECT coalesce(sum(u.amount), 0) FROM outlast_budget_entry u
-        WHERE u.workflow_id = e.workflow_id AND u.activity_seq = e.activity_seq AND u.attempt = e.attempt AND u.budget_id = e.budget_id
-          AND u.entry = 'spent'), 0) AS rest
+    SELECT e.workflow_id, e.node, e.activity_seq, e.attempt, {REST} AS rest,
+        EXISTS (SELECT FROM outlast_budget_entry u WHERE {SINCE}) AS told
     FROM outlast_budget b JOIN outlast_workflow w ON w.id = b.workflow_id JOIN outlast_budget_entry e ON e.budget_id = b.id
     WHERE w.intent_id = %(intent)s::uuid AND b.kind = %(kind)s AND {OPEN}
 ), made AS (
@@ -70,9 +69,12 @@ WITH known AS (
     SELECT m.id, 'raised', %(allowance)s::numeric, '', %(reason)s, %(by)s, %(by_label)s, flows_now() FROM made m
 ), taken_over AS (
     INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, reason, by_label, at)
-    SELECT m.id, 'carried', m.spent, NULL::uuid, '', NULL::int, NULL::int, '', '', flows_now() FROM made m WHERE m.spent > 0
+    SELECT m.id, 'carried' AS entry, m.spent, NULL::uuid, '', NULL::int, NULL::int, '', '', flows_now() FROM made m WHERE m.spent > 0
     UNION ALL
     SELECT m.id, 'reserved', o.rest, o.workflow_id, o.node, o.activity_seq, o.attempt, '', '', flows_now() FROM made m CROSS JOIN open o
+    UNION ALL
+    SELECT m.id, 'spent', 0, o.workflow_id, o.node, o.activity_seq, o.attempt, '', '', flows_now() FROM made m CROSS JOIN open o WHERE o.told
+    ORDER BY entry
 )
 SELECT id FROM made
 """

@@ -6,7 +6,7 @@
     raised     the limit went up by amount              a person
     carried    the limit (of a workflow), or what is spent (of an intent), was taken over from elsewhere
 
-    spent = Σ spent + Σ settled (+ Σ carried, of an intent);  reserved = Σ over attempts without `settled`: max(reserved − Σ spent, 0)
+    spent = Σ spent + Σ settled (+ Σ carried, of an intent);  reserved = Σ over attempts without `settled`: max(reserved − Σ spent since, 0)
 
 Whoever changes a ledger has its workflow locked, then locks the ledgers (the workflow's first, then by id), and acts in a new statement.
 """
@@ -122,12 +122,28 @@ notice AS (
 )
 """
 
+#: What an attempt has set aside and not settled.
+OPEN = """
+    e.entry = 'reserved' AND NOT EXISTS (
+        SELECT FROM outlast_budget_entry s
+        WHERE s.workflow_id = e.workflow_id AND s.activity_seq = e.activity_seq AND s.attempt = e.attempt AND s.budget_id = e.budget_id
+          AND s.entry = 'settled')
+"""
+#: What an attempt has used of a reservation `e`: what it said after it was set aside. What it said before (in a probe) never was in it.
+SINCE = """
+    u.workflow_id = e.workflow_id AND u.activity_seq = e.activity_seq AND u.attempt = e.attempt AND u.budget_id = e.budget_id
+    AND u.entry = 'spent' AND u.id > e.id
+"""
+#: What of a reservation `e` is still set aside.
+REST = f"greatest(e.amount - (SELECT coalesce(sum(u.amount), 0) FROM outlast_budget_entry u WHERE {SINCE}), 0)"
+
 SPEND = f"""
 WITH held AS (
-    SELECT b.id, a.amount, b.warned_at IS NULL AS quiet, least(a.amount, greatest(coalesce((
-        SELECT sum(CASE e.entry WHEN 'reserved' THEN e.amount WHEN 'spent' THEN -e.amount ELSE 0 END) FROM outlast_budget_entry e
+    SELECT b.id, a.amount, b.warned_at IS NULL AS quiet, least(a.amount, coalesce((
+        SELECT sum({REST}) FROM outlast_budget_entry e
         WHERE e.workflow_id = %(workflow)s::uuid AND e.activity_seq = %(seq)s::int AND e.attempt = %(attempt)s::int AND e.budget_id = b.id
-    ), 0), 0)) AS covered
+          AND {OPEN}
+    ), 0)) AS covered
     FROM outlast_budget b JOIN unnest(%(kinds)s::text[], %(amounts)s::numeric[]) AS a(kind, amount) ON a.kind = b.kind
     WHERE b.id = ANY (%(ids)s::bigint[])
 ), moved AS (
@@ -169,10 +185,10 @@ def review(workflow: UUID, node: str, locked: Sequence[Ledger], using: str) -> b
     return len(run("review", REVIEW, params, using)) == len(locked)
 
 
-HELD = """
-SELECT e.budget_id, greatest(sum(CASE e.entry WHEN 'reserved' THEN e.amount WHEN 'spent' THEN -e.amount ELSE 0 END), 0)
+HELD = f"""
+SELECT e.budget_id, sum({REST})
 FROM outlast_budget_entry e
-WHERE e.workflow_id = %(workflow)s::uuid AND e.activity_seq = %(seq)s::int AND e.attempt = %(attempt)s::int
+WHERE e.workflow_id = %(workflow)s::uuid AND e.activity_seq = %(seq)s::int AND e.attempt = %(attempt)s::int AND {OPEN}
 GROUP BY e.budget_id
 """
 
@@ -198,13 +214,6 @@ def lock_owned(workflow: UUID, version: int, epoch: int, worker: UUID, seq: int,
     return bool(run("lock owned", OWNED, params, using))
 
 
-#: What an attempt has set aside and not settled.
-OPEN = """
-    e.entry = 'reserved' AND NOT EXISTS (
-        SELECT FROM outlast_budget_entry s
-        WHERE s.workflow_id = e.workflow_id AND s.activity_seq = e.activity_seq AND s.attempt = e.attempt AND s.budget_id = e.budget_id
-          AND s.entry = 'settled')
-"""
 OF_ATTEMPT = "e.workflow_id = ANY (%(ids)s::uuid[]) AND e.activity_seq = %(seq)s::int AND e.attempt = %(attempt)s::int"
 OF_WORKFLOWS = "e.workflow_id = ANY (%(ids)s::uuid[])"
 
@@ -233,9 +242,7 @@ WITH open AS (
              ELSE greatest(e.amount - s.said, 0) END AS cost
     FROM outlast_budget_entry e JOIN outlast_budget b ON b.id = e.budget_id
     CROSS JOIN LATERAL (
-        SELECT coalesce(sum(u.amount), 0) AS said, count(*) AS times FROM outlast_budget_entry u
-        WHERE u.workflow_id = e.workflow_id AND u.activity_seq = e.activity_seq AND u.attempt = e.attempt AND u.budget_id = e.budget_id
-          AND u.entry = 'spent') s
+        SELECT coalesce(sum(u.amount), 0) AS said, count(*) AS times FROM outlast_budget_entry u WHERE {SINCE}) s
     WHERE {which} AND {OPEN}
 ), moved AS (
     UPDATE outlast_budget b

@@ -7,7 +7,7 @@ VERIFY  in the transaction of the arrow that ends the verifier's attempt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,12 +20,13 @@ FACTS = """
 SELECT
     (SELECT json_agg(json_build_array(x.name, x.version, extract(epoch FROM x.at)::float8)) FROM (
         SELECT DISTINCT ON (o.name) o.name, o.version, o.at FROM outlast_observation o
-        WHERE o.workflow_id = %(id)s::uuid AND o.baseline ORDER BY o.name, o.id DESC) x),
+        JOIN outlast_activity a ON a.workflow_id = o.workflow_id AND a.seq = o.activity_seq AND a.status = 'done'
+        WHERE o.workflow_id = %(id)s::uuid AND o.baseline AND o.node = ANY(%(baselines)s::text[]) ORDER BY o.name, o.id DESC) x),
     (SELECT json_agg(json_build_array(x.name, x.version, extract(epoch FROM x.at)::float8)) FROM (
         SELECT DISTINCT ON (o.name) o.name, o.version, o.at FROM outlast_observation o
         WHERE o.workflow_id = %(id)s::uuid ORDER BY o.name, o.id DESC) x),
-    (SELECT json_agg(json_build_array(x.node, x.digest, x.passed)) FROM (
-        SELECT DISTINCT ON (v.node) v.node, v.digest, v.passed FROM outlast_verification v
+    (SELECT json_agg(json_build_array(x.node, x.digest, x.passed, x.revision, x.state_versions)) FROM (
+        SELECT DISTINCT ON (v.node) v.node, v.digest, v.passed, v.revision, v.state_versions FROM outlast_verification v
         WHERE v.workflow_id = %(id)s::uuid ORDER BY v.node, v.id DESC) x),
     (SELECT json_agg(json_build_array(x.name, x.status)) FROM (
         SELECT DISTINCT ON (c.name) c.name, CASE WHEN c.status = 'active' AND c.deadline_at <= flows_now() THEN 'overdue' ELSE c.status END
@@ -44,20 +45,20 @@ class Recorded:
 
     baseline: dict[str, tuple[str, float]]
     last: dict[str, tuple[str, float]]
-    verifications: dict[str, tuple[str, bool]]
+    verifications: dict[str, tuple[str, bool, int, dict[str, str]]]
     commitments: dict[str, str]
     held: dict[str, str]
     now: float
 
 
-def facts(workflow_id: UUID, node: str, intent_version: int, using: str) -> Recorded:
-    """Everything that the gate of this node may look at and that is on record."""
-    params = {"id": workflow_id, "node": node, "intent_version": intent_version}
+def facts(workflow_id: UUID, node: str, baselines: Iterable[str], intent_version: int, using: str) -> Recorded:
+    """Everything that the gate of this node may look at and that is on record. `baselines`: the nodes whose looks count as one for it."""
+    params = {"id": workflow_id, "node": node, "baselines": sorted(baselines), "intent_version": intent_version}
     baseline, last, verified, committed, checks, now = run("gate facts", FACTS, params, using)[0]
     return Recorded(
         baseline={row[0]: (row[1], row[2]) for row in _rows(baseline)},
         last={row[0]: (row[1], row[2]) for row in _rows(last)},
-        verifications={row[0]: (row[1], row[2]) for row in _rows(verified)},
+        verifications={row[0]: (row[1], row[2], row[3], row[4]) for row in _rows(verified)},
         commitments={row[0]: row[1] for row in _rows(committed)},
         held={row[0]: row[2] for row in _rows(checks) if row[1] != "refused"},
         now=now,
@@ -195,14 +196,20 @@ BURN = """
 INSERT INTO outlast_competence AS c (flow_name, node, release, allowed, burned, closed_at, note, by_label, updated_at)
 VALUES (%(flow)s, %(node)s, %(release)s, %(allowed)s::int, 1, CASE WHEN %(allowed)s::int < 1 THEN flows_now() END, '', '', flows_now())
 ON CONFLICT (flow_name, node, release) DO UPDATE
-SET burned = c.burned + 1, closed_at = coalesce(c.closed_at, CASE WHEN c.burned + 1 > c.allowed THEN flows_now() END),
-    updated_at = flows_now()
+SET burned = c.burned + 1, allowed = excluded.allowed, updated_at = flows_now(),
+    closed_at = CASE WHEN c.burned + 1 > excluded.allowed THEN coalesce(c.closed_at, flows_now()) END
 RETURNING closed_at IS NOT NULL
 """
 
+#: What is declared now is what may be: an envelope is closed or open by that, so that a person who is asked finds it closed and can open it.
+DECLARE = """
+UPDATE outlast_competence
+SET allowed = %(allowed)s::int, closed_at = CASE WHEN burned > %(allowed)s::int THEN coalesce(closed_at, flows_now()) END,
+    updated_at = flows_now()
+WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s AND allowed <> %(allowed)s::int
+"""
 ENVELOPE = """
-SELECT allowed, burned, closed_at IS NOT NULL FROM outlast_competence
-WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s
+SELECT allowed, burned FROM outlast_competence WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s
 """
 
 
@@ -211,10 +218,13 @@ def burn(flow: str, node: str, release: str, allowed: int, using: str) -> bool:
     return bool(run("burn", BURN, {"flow": flow, "node": node, "release": release, "allowed": allowed}, using)[0][0])
 
 
-def envelope(flow: str, node: str, release: str, using: str) -> tuple[int, int, bool] | None:
-    """(errors allowed, errors, closed) of an envelope; None: nothing has failed yet."""
-    rows = run("envelope", ENVELOPE, {"flow": flow, "node": node, "release": release}, using)
-    return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+def burned(flow: str, node: str, release: str, allowed: int, using: str) -> int:
+    """How many errors an envelope has counted; its row says of it what is declared now."""
+    key = {"flow": flow, "node": node, "release": release}
+    rows = run("envelope", ENVELOPE, key, using)
+    if rows and rows[0][0] != allowed:
+        run("declare envelope", DECLARE, {**key, "allowed": allowed}, using)
+    return rows[0][1] if rows else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from flows.store.budgets import OPEN
+from flows.store.budgets import OPEN, REST
 from flows.store.sql import run
 
 #: Seconds that recovery may take: a lease, and some.
@@ -64,10 +64,7 @@ SELECT coalesce(b.workflow_id, b.intent_id), format('the ledger of %s says %s sp
 FROM outlast_budget b CROSS JOIN LATERAL (
     SELECT
         coalesce(sum(e.amount) FILTER (WHERE e.entry IN ('spent', 'settled') OR e.entry = 'carried' AND b.intent_id IS NOT NULL), 0) AS spent,
-        coalesce(sum(greatest(e.amount - (
-            SELECT coalesce(sum(u.amount), 0) FROM outlast_budget_entry u
-            WHERE u.workflow_id = e.workflow_id AND u.activity_seq = e.activity_seq AND u.attempt = e.attempt AND u.budget_id = e.budget_id
-              AND u.entry = 'spent'), 0)) FILTER (WHERE {OPEN}), 0) AS reserved
+        coalesce(sum({REST}) FILTER (WHERE {OPEN}), 0) AS reserved
     FROM outlast_budget_entry e WHERE e.budget_id = b.id) x
 WHERE b.updated_at > flows_now() - interval '1 day' AND (b.spent <> x.spent OR b.reserved <> x.reserved)
 LIMIT 100

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from flows.store.sql import run
+from flows.core.protocol import RESUMED
+from flows.store.sql import literals, run
 
 LEAVE = """
 WITH old AS (
@@ -115,22 +116,26 @@ def ask_pause(workflow_id: UUID, using: str) -> bool:
     return bool(run("ask pause", ASK_PAUSE, {"id": workflow_id}, using))
 
 
-RESUME = """
+RESUME = f"""
 WITH old AS (
-    SELECT id, status, node, outcome FROM outlast_workflow
+    SELECT id, status, node, outcome, active_seq FROM outlast_workflow
     WHERE id = %(id)s::uuid AND (status = 'paused' OR status = 'waiting' AND outcome <> 'WAITING')
       AND NOT EXISTS (SELECT FROM outlast_operation o
                       WHERE o.workflow_id = %(id)s::uuid AND o.kind = 'effect'
-                        AND (o.status = 'in_flight' OR o.status = 'uncertain' AND NOT o.again))
+                        AND (o.status = 'in_flight' OR o.status = 'uncertain' AND (%(at)s::text IS NOT NULL OR NOT o.again)))
 ), moved AS (
     UPDATE outlast_workflow w
     SET status = 'runnable', outcome = '', version = w.version + 1, due_at = NULL, pause_requested_at = NULL,
+        node = coalesce(%(at)s::text, w.node), active_seq = CASE WHEN %(at)s::text IS NULL THEN w.active_seq END,
         rank = flows_now() - w.priority * %(priority_seconds)s::int * interval '1 second', updated_at = flows_now()
     FROM old WHERE w.id = %(id)s::uuid
-    RETURNING w.*, old.status AS was
+    RETURNING w.*, old.status AS was, old.node AS stood, old.active_seq AS was_active
+), left_behind AS (
+    UPDATE outlast_activity a SET status = 'fenced', fence = a.fence + 1, ended_at = flows_now()
+    FROM moved m WHERE a.workflow_id = m.id AND a.seq = m.was_active AND m.active_seq IS NULL
 ), closed AS (
     UPDATE outlast_wait o SET status = 'satisfied', closed_at = flows_now()
-    FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL AND o.kind IN ('human', 'retry_window', 'reconciliation')
+    FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL AND o.kind IN ({literals(RESUMED)})
     RETURNING o.id
 ), dropped AS (
     DELETE FROM outlast_timer t USING moved m WHERE t.workflow_id = m.id AND t.fired_at IS NULL AND t.kind = 'retry'
@@ -138,8 +143,8 @@ WITH old AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
         policy_version, activity_seq, note, at)
-    SELECT m.id, m.version, m.was, m.status, m.node, m.node, '', m.epoch, 'resume', %(ref)s, m.intent_version,
-        m.policy_version, m.active_seq, %(note)s::jsonb, flows_now()
+    SELECT m.id, m.version, m.was, m.status, m.stood, m.node, '', m.epoch, 'resume', %(ref)s, m.intent_version,
+        m.policy_version, coalesce(m.active_seq, m.was_active), %(note)s::jsonb, flows_now()
     FROM moved m
 )
 SELECT id, queue, flow_name, node FROM moved
@@ -152,9 +157,11 @@ RETURNING id
 """
 
 
-def resume(workflow_id: UUID, ref: str, note: str | None, priority_seconds: int, using: str) -> tuple[UUID, str, str, str] | None:
-    """Make a paused or suspended workflow ready; the gate decides before anything runs."""
-    params = {"id": workflow_id, "ref": ref, "note": note, "priority_seconds": priority_seconds}
+def resume(
+    workflow_id: UUID, at: str | None, ref: str, note: str | None, priority_seconds: int, using: str
+) -> tuple[UUID, str, str, str] | None:
+    """Make a paused or suspended workflow ready, where it stands or `at` another node; the gate decides before anything runs."""
+    params = {"id": workflow_id, "at": at, "ref": ref, "note": note, "priority_seconds": priority_seconds}
     rows = run("resume", RESUME, params, using)
     return (rows[0][0], rows[0][1], rows[0][2], rows[0][3]) if rows else None
 

@@ -14,6 +14,7 @@ Every part besides the workflow row is selected FROM its RETURNING, so a lost gu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
@@ -84,10 +85,15 @@ WITH moved AS (
 ), waits AS (
     INSERT INTO outlast_wait (
         workflow_id, node, visit, kind, reason, event_type, key, deadline_at, on_expiry, epoch, intent_version, policy_version,
-        status, evidence, opened_at)
+        state_versions, status, evidence, opened_at)
     SELECT m.id, m.node, %(visit)s::int, %(wait_kind)s, %(reason)s, %(event_type)s, %(wait_key)s,
-        flows_now() + %(deadline)s::interval, %(on_expiry)s, m.epoch, m.intent_version, m.policy_version, 'open',
-        %(evidence)s::jsonb, flows_now()
+        flows_now() + %(deadline)s::interval, %(on_expiry)s, m.epoch, m.intent_version, m.policy_version,
+        CASE WHEN %(baselines)s::text[] IS NOT NULL THEN (SELECT jsonb_object_agg(x.name, x.version) FROM (
+            SELECT DISTINCT ON (s.name) s.name, s.version FROM outlast_observation s
+            JOIN outlast_activity b ON b.workflow_id = s.workflow_id AND b.seq = s.activity_seq
+                AND (b.status = 'done' OR b.seq = %(seq)s::int AND %(end_status)s = 'done')
+            WHERE s.workflow_id = %(id)s::uuid AND s.baseline AND s.node = ANY(%(baselines)s::text[]) ORDER BY s.name, s.id DESC) x) END,
+        'open', %(evidence)s::jsonb, flows_now()
     FROM moved m CROSS JOIN (SELECT count(*) FROM closed) AS first WHERE %(wait_kind)s <> ''
     RETURNING id, workflow_id, deadline_at
 ), timers AS (
@@ -165,6 +171,7 @@ class Move:
     deadline: timedelta | None = None
     on_expiry: str = ""
     evidence: str | None = None
+    baselines: Sequence[str] | None = None
     timer_kind: str = ""
     wakes_at: datetime | None = None
     wakes_in: timedelta | None = None

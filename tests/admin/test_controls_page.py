@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
 import flows
-from flows import COMPLETE, ESCALATE, Activity, Deadline, End, Wait, policies
+from flows import COMPLETE, ESCALATE, Activity, Deadline, Decision, End, Gate, Wait, policies
 from flows.models import Transition
 from flows.services import control
 from flows.services import policies as service
@@ -245,7 +246,7 @@ def test_a_doubt_is_not_resumed_and_its_page_leads_to_the_operation(world: World
 
 
 def test_what_a_model_or_a_person_wrote_is_escaped(world: World, flow: type[flows.Flow]) -> None:
-    run = flow.start({"key": EVIL}, key=EVIL, by=EVIL, goal=EVIL)
+    run = flow.start({"key": EVIL}, key=EVIL, by=get_user_model().objects.create_user(EVIL), goal=EVIL)
     world.worker.run()
     for shown in (page(run), post(run, "pause", reason=EVIL).content.decode(), post(run, "resume", reason="").content.decode()):
         assert "<script>alert(1)" not in shown
@@ -268,3 +269,32 @@ def test_a_run_that_nobody_offers_is_led_to_the_workers(world: World, flow: type
     with local_worker() as other:
         other.run()
     assert "The way on" not in page(run)
+
+
+@pytest.mark.req("H4")
+def test_what_a_gate_stopped_goes_on_where_its_candidate_is_made_or_verified_anew(world: World) -> None:
+    seen = ["v1"]
+    with factories.declaring(world.worker) as declare:
+        flow = declare(
+            "t-anew",
+            propose=Decision(lambda attempt: flows.Candidate("go"), choices={"go": "check"}),
+            check=Activity(factories.work, verifies="propose", then="hear"),
+            hear=Wait("t.anew", key="k", deadline=Deadline(hours=1, then=ESCALATE), then="act"),
+            act=Activity(factories.work, gate=Gate(verified_by="check", fresh={"main": lambda attempt: seen[0]}), then="done"),
+            done=End(COMPLETE),
+        )
+        world.rita.user_permissions.add(Permission.objects.get(codename="operate_workflow"))
+        run = flow.start({}, key="k")
+        world.worker.run()
+        assert 'name="at"' not in page(run)
+        seen[0] = "v2"
+        flows.signal("e", "t.anew", key="k")
+        world.worker.run()
+        shown = page(run)
+        assert re.findall(r'<option value="(\w*)"', shown.split('name="at"')[1].split("</select>")[0]) == ["", "check", "propose"]
+        refused = post(run, "resume", at="done")
+        assert "Select a valid choice" in refused.content.decode()
+        assert status(run) == ("waiting", "REVALIDATION_REQUIRED", "act")
+        assert "Resumed: its status is runnable." in said(post(run, "resume", at="check"))
+        assert status(run) == ("runnable", "", "check")
+    factories.forget()

@@ -430,6 +430,8 @@ def test_servicing_uses_what_is_kept_and_is_never_refused(declare: Any, worker: 
         answers.extend(operation.spend(model_calls=each) for each in (1, 5))
         with pytest.raises(DefinitionError, match=r"step, operation\.spend: compute_seconds are measured"):
             operation.spend(compute_seconds=1)
+        with transaction.atomic(), pytest.raises(DefinitionError, match=r"step, operation\.spend: called inside a transaction"):
+            operation.spend(model_calls=1)
 
     flow = declare(
         "t-serviced",

@@ -15,8 +15,8 @@ from django.contrib.auth import get_user_model
 from django.db import OperationalError
 
 import flows
-from flows import COMPLETE, ESCALATE, Activity, Approval, Deadline, End, Flow, Retry
-from flows.errors import PolicyDenied
+from flows import COMPLETE, ESCALATE, Activity, Approval, Deadline, Decision, End, Flow, Retry
+from flows.errors import PolicyDenied, VerificationFailed
 from flows.models import Event, Intent, Workflow
 from flows.services import describe
 from flows.testing import LocalWorker
@@ -107,7 +107,9 @@ def test_show_answers_which_decision_is_needed(cli: Any, declare: Callable[..., 
     worker.run()
     found = answers(cli("show", run.id).out)
     assert found["Decision"] == "an answer to the approval request at ask"
-    assert found["Waiting for"].startswith("waiting for an answer of managers, at ask; from an eligible reviewer; since ")
+    assert found["Waiting for"].startswith(
+        "waiting for an answer of managers, at ask; from an eligible reviewer (right outlast_approvals.answer_request); since "
+    )
     assert found["Next nodes"] == "done (approved), done (denied)"
 
 
@@ -300,6 +302,24 @@ def test_pause_and_resume_by_somebody(cli: Any, worker: LocalWorker) -> None:
     assert status(run)[0] == "paused"
     assert cli("resume", run.id, "--json").json == {"answer": "accepted", "status": "runnable", "id": str(run.id)}
     assert [one["trigger_ref"] for one in describe.describe(run).timeline if one["trigger"] == "pause"] == ["ann"]
+
+
+def test_a_stopped_run_goes_on_where_its_gate_stands_on(cli: Any, worker: LocalWorker, declare: Any) -> None:
+    does["check"] = failing(1, VerificationFailed)
+    flow = declare(
+        "t-at",
+        propose=Decision(lambda attempt: flows.Candidate("go"), choices={"go": "check"}),
+        check=Activity(work, verifies="propose", then="done"),
+        done=End(COMPLETE),
+    )
+    run = flow.start({})
+    worker.run()
+    refused = cli("resume", run.id, "--at", "done")
+    assert (refused.code, refused.out) == (1, "")
+    assert "cannot go on at 'done': it stopped at check, which stands on propose. Resume it without" in refused.err
+    assert cli("resume", run.id, "--at", "propose", "--reason", "anew").out == "accepted\n"
+    worker.run()
+    assert status(run)[0] == "complete"
 
 
 @pytest.mark.parametrize("verb", ["cancel", "pause", "resume"])

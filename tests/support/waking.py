@@ -19,6 +19,7 @@ from flows import (
     Activity,
     Approval,
     Branch,
+    Budget,
     Candidate,
     Commits,
     Competence,
@@ -29,7 +30,9 @@ from flows import (
     Gate,
     Retry,
     Sleep,
+    Spend,
     Wait,
+    budgets,
     commitments,
     hours,
     policies,
@@ -41,6 +44,7 @@ from flows.store import gate as store
 from flows.store.sql import run as execute
 from flows.testing import Clock, LocalWorker
 from tests import factories
+from tests.support import releasing
 
 ROLE = "wakers"
 PERMISSION = "outlast_flows.operate_workflow"
@@ -49,6 +53,8 @@ PERMISSION = "outlast_flows.operate_workflow"
 outside: dict[str, Any] = {}
 #: What happened in activity code, in order.
 acted: list[str] = []
+#: The verdicts for which a node can declare a way on. A goal that is gone leads to its one end.
+ROUTED = [one.value for one in flows.Verdict if one.value not in ("ALLOWED", "INTENT_SUPERSEDED", "HUMAN_REQUIRED")]
 
 
 def probe(attempt: Any) -> Any:
@@ -91,37 +97,81 @@ def approval(approved: str) -> Approval:
     )
 
 
+ACTING = Gate(
+    approved_by="ask",
+    verified_by="check",
+    fresh={"main": probe},
+    authority=PERMISSION,
+    competence=Competence("propose", errors=1),
+    placement="eu",
+    commitments="window",
+)
+
+
+def acting(**on: str) -> Activity:
+    """The step that asks for everything. `on`: verdict → node."""
+    return Activity(
+        act,
+        placement="eu",
+        retry=Retry(max_attempts=3, initial=seconds(10), jitter=0),
+        gate=ACTING,
+        spends=Spend(cost="1"),
+        fulfils="window",
+        on={flows.Verdict(name): node for name, node in on.items()},
+        then="done",
+    )
+
+
+def waiting(**on: str) -> Wait:
+    return Wait(
+        "t.woken",
+        key=lambda state: state.key,
+        deadline=Deadline(days=7, then=ESCALATE),
+        on={flows.Verdict(name): node for name, node in on.items()},
+        then="act",
+    )
+
+
 class Waking(Flow):
     """Proposed, checked, approved; then woken in one of six ways; then everything is asked again."""
 
     class Meta:
         name = "t-woken"
         policy = "t-policy"
+        on_release = flows.HUMAN
+        budget = Budget(cost="10")
 
     propose = Decision(propose, choices={"go": "check"})
     check = Activity(factories.work, verifies="propose", then="hold")
     hold = Activity(hold, commits=Commits("window", release=lambda operation: None), then="ask")
     ask = approval("way")
     way = Branch(way, choices={"event": "wait", "timer": "nap", "approval": "again", "act": "act"})
-    wait = Wait("t.woken", key=lambda state: state.key, deadline=Deadline(days=7, then=ESCALATE), then="act")
+    wait = waiting()
     nap = Sleep(hours(1), then="act")
     again = approval("act")
-    act = Activity(
-        act,
-        retry=Retry(max_attempts=3, initial=seconds(10), jitter=0),
-        gate=Gate(
-            approved_by="ask",
-            verified_by="check",
-            fresh={"main": probe},
-            authority=PERMISSION,
-            competence=Competence("propose", errors=1),
-            placement="eu",
-            commitments="window",
-        ),
-        fulfils="window",
-        then="done",
-    )
+    act = acting()
     done = End(COMPLETE, result=lambda state: state.results["act"])
+    no = End(FAILED)
+
+
+class Routed(Flow):
+    """The same, with a way of its own for every verdict that a node can declare one for; only the event and a recovery wake it."""
+
+    class Meta:
+        name = "t-routed-wake"
+        policy = "t-policy"
+        on_release = flows.HUMAN
+        budget = Budget(cost="10")
+
+    propose = Decision(propose, choices={"go": "check"})
+    check = Activity(factories.work, verifies="propose", then="hold")
+    hold = Activity(hold, commits=Commits("window", release=lambda operation: None), then="ask")
+    ask = approval("way")
+    way = Branch(way, choices={"event": "wait", "act": "act"})
+    wait = waiting(POLICY_BLOCKED="instead", RELEASE_INCOMPATIBLE="instead", WORKFLOW_MIGRATION_REQUIRED="instead")
+    act = acting(**dict.fromkeys(ROUTED, "instead"))
+    instead = Activity(factories.work, then="done")
+    done = End(COMPLETE)
     no = End(FAILED)
 
 
@@ -133,6 +183,7 @@ class Woken:
     clock: Clock
     cause: str
     user: Any
+    flow: type[Flow] = Waking
     run: Any = None
     other: Any = None
 
@@ -140,7 +191,8 @@ class Woken:
         """Up to where the cause can wake it, with everything sound."""
         ways = {"event": "event", "timer": "timer", "approval": "approval"}
         policies.publish("t-policy", {"limit": 1})
-        self.run = Waking.start({"way": ways.get(self.cause, "act")}, key=f"waking {self.cause}", by=self.user)
+        releasing.both()
+        self.run = self.flow.start({"way": ways.get(self.cause, "act")}, key=f"waking {self.cause}", by=self.user)
         self.worker.run()
         if self.cause == "retry":
             outside["fail"] = True
@@ -218,7 +270,7 @@ def _window(woken: Woken) -> None:
 
 def _envelope(woken: Woken) -> None:
     for _ in range(2):
-        store.burn("t-woken", "propose", "", 1, woken.worker.using)
+        store.burn(woken.flow.Meta.name, "propose", "R17", 1, woken.worker.using)
 
 
 def _user(woken: Woken) -> None:
@@ -227,6 +279,14 @@ def _user(woken: Woken) -> None:
 
 def _placement(woken: Woken) -> None:
     outside["placement"] = "not in the east"
+
+
+def _release(woken: Woken) -> None:
+    releasing.now_is("R18")
+
+
+def _budget(woken: Woken) -> None:
+    budgets.limit(woken.run.intent_id, cost="0", by=None, reason="no more")
 
 
 def _unverified(woken: Woken) -> None:
@@ -263,6 +323,8 @@ BREAKS: dict[str, tuple[Callable[[Woken], None], str, str]] = {
         "waiting",
         "HUMAN_REQUIRED",
     ),
+    "RELEASE_INCOMPATIBLE": (_release, "waiting", "HUMAN_REQUIRED"),
+    "BUDGET_EXHAUSTED": (_budget, "waiting", "HUMAN_REQUIRED"),
     "REVALIDATION_REQUIRED": (_main, "waiting", "REVALIDATION_REQUIRED"),
     "COMMITMENT_UNSOUND": (_window, "waiting", "RECONCILIATION_REQUIRED"),
     "COMPETENCE_EXCEEDED": (_envelope, "waiting", "HUMAN_REQUIRED"),

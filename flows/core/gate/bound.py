@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from flows.core import canonical
@@ -10,6 +11,7 @@ from flows.core.nodes import candidate_of
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.nodes.waits import Approval
+from flows.core.state import ApprovalFact, Look, VerificationFact
 from flows.core.verdicts import Verdict
 
 
@@ -43,7 +45,7 @@ def _approval(asked: Asked) -> Known | None:
     candidate = candidate_of(asked.state, approval.candidate) or {}
     return {
         "status": fact.status,
-        "own": _used_by_this_visit(asked, fact.used_by),
+        "own": _used_by_this_visit(asked, fact),
         "expired": fact.expired,
         "digest": fact.digest,
         "candidate": candidate.get("digest"),
@@ -80,21 +82,39 @@ def _verification(asked: Asked) -> Known | None:
         of = verifier.verifies if isinstance(verifier, Activity) else ""
         fact = look.verifications.get(name)
         candidate = candidate_of(asked.state, of) or {}
-        result = None if fact is None else {"digest": fact.digest, "passed": fact.passed}
-        found[name] = {"of": of, "candidate": candidate.get("digest"), "result": result}
+        result = None if fact is None else {"digest": fact.digest, "revision": fact.revision, "passed": fact.passed}
+        found[name] = {
+            "of": of,
+            "candidate": candidate.get("digest"),
+            "revision": int(candidate.get("revision") or 1),
+            "result": result,
+            "moved": _moved(fact, look, gate.probes),
+        }
     return found
 
 
+def _moved(fact: VerificationFact | None, look: Look, names: Iterable[str]) -> list[list[str]]:
+    """What the verifier saw at another version than what is stood on now: (name, its version, that version)."""
+    versions = fact.versions if fact is not None else {}
+    now = {name: look.baseline[name].version for name in names if name in versions and name in look.baseline}
+    return [[name, versions[name], version] for name, version in sorted(now.items()) if versions[name] != version]
+
+
 def check_verification(known: Known) -> Refusal | None:
-    """Each verifier's newest result is about exactly the current candidate, and it passed. What a model says of itself counts for nothing."""
+    """Each verifier's newest result is about exactly the current candidate, in the state that is stood on now, and it passed.
+
+    What a model says of itself counts for nothing.
+    """
     for name, one in known.items():
         result = one["result"]
         if result is None:
             return Refusal(Verdict.VERIFICATION_REQUIRED, f"{name} has verified nothing yet")
-        if result["digest"] != one["candidate"]:
+        if (result["digest"], result["revision"]) != (one["candidate"], one["revision"]):
             return Refusal(Verdict.VERIFICATION_REQUIRED, f"{name} has verified another candidate of {one['of']}")
         if not result["passed"]:
             return Refusal(Verdict.VERIFICATION_REQUIRED, f"the candidate of {one['of']} did not pass {name}")
+        for what, then, now in one["moved"]:
+            return Refusal(Verdict.VERIFICATION_REQUIRED, f"{name} saw {what} at {then}; since then it was looked at at {now}")
     return None
 
 
@@ -132,11 +152,13 @@ def _approval_node(asked: Asked) -> Approval | None:
     return found if isinstance(found, Approval) else None
 
 
-def _used_by_this_visit(asked: Asked, used_by: int | None) -> bool:
+def _used_by_this_visit(asked: Asked, fact: ApprovalFact) -> bool:
     """Whether the approval was used up by the open activity, or by an earlier step of the same visit of a pipeline."""
-    activity = asked.state.activity
+    activity, used_by = asked.state.activity, fact.used_by
     if activity is None or used_by is None:
         return False
+    if isinstance(asked.node, Pipeline) and fact.used_at == (activity.node, activity.visit):
+        return True
     steps = [step.name for step in asked.node.steps] if isinstance(asked.node, Pipeline) else []
     before = steps.index(activity.step) if activity.step in steps else 0
     return activity.seq - before <= used_by <= activity.seq

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from flows.core.definition import Definition
@@ -14,12 +14,26 @@ from flows.core.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What one check said: `holds`, `refused`, or `unchanged` (not run again). `digest`: of the facts that it looks at."""
+
+    check: str
+    answer: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
-    """A verdict other than ALLOWED, and the recorded fact that caused it. `node`: whose gate it was, or where the workflow stood."""
+    """A verdict other than ALLOWED, and the recorded fact that caused it.
+
+    Attributes:
+        node: whose gate it was, or where the workflow stood. answers: what the checks said that led to it.
+    """
 
     verdict: Verdict
     reason: str
     node: str = ""
+    answers: tuple[Answer, ...] = field(default=(), compare=False)
 
 
 class Asked(NamedTuple):

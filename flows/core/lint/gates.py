@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from flows.core.lint.options import function_problems
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
-from flows.core.nodes import Activity
+from flows.core.nodes import Activity, Decision
 from flows.core.policies import Fresh, Gate
 
 
@@ -35,6 +35,10 @@ def verifiers_verify(view: View) -> Iterator[Problem]:
                 hint = f'Name an activity with verifies=: {verifier} = Activity(…, verifies="the node of the candidate", then=…).'
                 yield view.problem("E072", f"Node {name!r}: verified_by={verifier!r} verifies nothing.", hint, name)
     for name, node in view.nodes.items():
+        if isinstance(node, Decision) and node.verifies:
+            hint = "Let an activity verify it; what a model says of a model's work is no verification."
+            yield view.problem("E072", f"Node {name!r} decides, so it verifies nothing: verifies={node.verifies!r}.", hint, name)
+            continue
         if isinstance(node, Activity) and node.verifies and not isinstance(view.nodes.get(node.verifies), Activity):
             hint = "Name the Decision (or another activity) whose candidate is verified."
             yield view.problem("E072", f"Node {name!r}: verifies={node.verifies!r} is not a node with a candidate.", hint, name)
@@ -86,4 +90,22 @@ def envelopes_are_counted(view: View) -> Iterator[Problem]:
             )
 
 
-RULES = (gates_stand_on_activities, verifiers_verify, what_is_fresh_was_seen, commitments_are_begun, envelopes_are_counted)
+def placements_are_chosen(view: View) -> Iterator[Problem]:
+    """What may be done in one place only is taken up there: else a worker elsewhere takes it, and the run stops."""
+    for name, gate in _gates(view):
+        node = view.nodes[name]
+        elsewhere = [one for one in gate.placement if isinstance(node, Activity) and node.placement != one]
+        if elsewhere:
+            hint = f'Add placement="{elsewhere[0]}" to the node, so that only workers there take it; or silence this check.'
+            message = f"Node {name!r}: its gate wants the placement {elsewhere[0]!r}, and any worker may take it."
+            yield view.problem("W003", message, hint, name)
+
+
+RULES = (
+    gates_stand_on_activities,
+    verifiers_verify,
+    what_is_fresh_was_seen,
+    commitments_are_begun,
+    envelopes_are_counted,
+    placements_are_chosen,
+)

@@ -61,6 +61,7 @@ CATALOGUE: dict[str, str] = {
     "E099": "a declaration that cannot be checked",
     "W001": "probes of an effect about which nobody can be asked",
     "W002": "an effect of which only a person can say what became of it",
+    "W003": "a gate that wants a placement which the node does not choose",
 }
 
 PREFIX = "outlast_flows."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import sys
 from argparse import ArgumentParser
@@ -74,6 +75,9 @@ class Command(BaseCommand):
             acting.add_argument("--reason", default="", metavar="TEXT")
             acting.add_argument("--by", metavar="USERNAME")
             acting.add_argument("--seen", metavar="STATE", help="refuse if it has moved since `flows show --json` printed this")
+            if name == "resume":
+                at = "where a run goes on that a gate has suspended: a node that its gate stands on is done anew"
+                acting.add_argument("--at", metavar="NODE", help=at)
         moving = verb("migrate", "Take runs to a newer version of their flow, as its migrate_from says.")
         versions.add_migrate(moving)
         moving.add_argument("--from", type=verbs.positive, dest="source", metavar="VERSION", help="only runs of this version")
@@ -298,7 +302,7 @@ class Command(BaseCommand):
 
     def do_resume(self, **options: Any) -> None:
         """Let a run go on."""
-        self._control(control.resume, **options)
+        self._control(functools.partial(control.resume, at=options.pop("at")), **options)
 
     def _control(
         self, act: Callable[..., Controlled], *, id: str, reason: str, by: str | None, seen: str | None, **options: Any

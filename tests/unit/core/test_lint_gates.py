@@ -52,6 +52,15 @@ WRONG: list[tuple[str, Callable[[], Definition], str]] = [
     ("E072", lambda: gated(Gate(verified_by="nobody")), "Node 'act': verified_by='nobody' verifies nothing."),
     ("E072", lambda: gated(Gate(), verifies="done"), "Node 'check': verifies='done' is not a node with a candidate."),
     (
+        "E072",
+        lambda: declare(
+            propose=Decision(work, choices={"go": "judge"}),
+            judge=Decision(work, verifies="propose", choices={"go": "done"}),
+            done=End(COMPLETE),
+        ),
+        "Node 'judge' decides, so it verifies nothing: verifies='propose'.",
+    ),
+    (
         "E073",
         lambda: declare(
             propose=Decision(work, choices={"go": "act"}),
@@ -84,11 +93,17 @@ WRONG: list[tuple[str, Callable[[], Definition], str]] = [
         ),
         "Node 'again' allows another number of errors of 'propose' than elsewhere.",
     ),
+    ("W003", lambda: gated(Gate(placement="eu")), "Node 'act': its gate wants the placement 'eu', and any worker may take it."),
+    (
+        "W003",
+        lambda: gated(Gate(placement="eu"), placement="us"),
+        "Node 'act': its gate wants the placement 'eu', and any worker",
+    ),
 ]
 
 
 def test_a_gate_that_asks_for_everything_is_sound() -> None:
-    assert ids(gated(SOUND)) == []
+    assert ids(gated(SOUND, placement="eu")) == []
 
 
 @pytest.mark.parametrize(("id_", "make", "message"), WRONG, ids=[f"{one[0]} {index}" for index, one in enumerate(WRONG)])
