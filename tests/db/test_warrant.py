@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import AnonymousUser, Permission
 
 from flows import COMPLETE, Activity, End, budgets, commitments, policies, releases
 from flows.errors import NotAUser, NotPermitted, ReasonMissing
@@ -87,8 +87,8 @@ def test_who_is_gone_or_was_never_saved_has_no_right(ready: None, cat: Any) -> N
     permit(cat, "open_competence")
     gone = get_user_model().objects.get(pk=cat.pk)
     cat.delete()
-    for nobody, refused in ((gone, NotPermitted), (get_user_model()(username="new", is_superuser=True), NotAUser)):
-        with pytest.raises(refused):
+    for nobody in (gone, get_user_model()(username="new", is_superuser=True), AnonymousUser(), "cat"):
+        with pytest.raises(NotPermitted if nobody is gone else NotAUser):
             open_again("t-warranted", "propose", reason="x", by=nobody)
     assert nothing_happened()
 
