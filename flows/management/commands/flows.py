@@ -71,13 +71,7 @@ class Command(BaseCommand):
             ("pause", "Hold a run; what is running now is finished first."),
             ("resume", "Let a paused or suspended run go on."),
         ):
-            acting = verb(name, summary, identified=True)
-            acting.add_argument("--reason", default="", metavar="TEXT")
-            acting.add_argument("--by", metavar="USERNAME")
-            acting.add_argument("--seen", metavar="STATE", help="refuse if it has moved since `flows show --json` printed this")
-            if name == "resume":
-                at = "where a run goes on that a gate has suspended: a node that its gate stands on is done anew"
-                acting.add_argument("--at", metavar="NODE", help=at)
+            _add_control(verb(name, summary, identified=True), name)
         moving = verb("migrate", "Take runs to a newer version of their flow, as its migrate_from says.")
         versions.add_migrate(moving)
         moving.add_argument("--from", type=verbs.positive, dest="source", metavar="VERSION", help="only runs of this version")
@@ -339,6 +333,15 @@ def _add_start(parser: ArgumentParser) -> None:
     parser.add_argument("--goal", default="", metavar="TEXT", help="what is wanted, in words")
     parser.add_argument("--priority", type=int, default=0, metavar="N", help="higher is sooner")
     parser.add_argument("--flow-version", type=verbs.positive, metavar="N", help="default: the newest")
+
+
+def _add_control(parser: ArgumentParser, name: str) -> None:
+    parser.add_argument("--reason", default="", metavar="TEXT")
+    parser.add_argument("--by", metavar="USERNAME")
+    parser.add_argument("--seen", metavar="STATE", help="refuse if it has moved since `flows show --json` printed this")
+    if name == "resume":
+        at = "where a run goes on that a gate has suspended: a node that its gate stands on is done anew"
+        parser.add_argument("--at", metavar="NODE", help=at)
 
 
 def _add_graph(parser: ArgumentParser) -> None:
