@@ -22,7 +22,10 @@ PIECES = frozenset(BudgetKind) - {BudgetKind.COMPUTE_SECONDS, BudgetKind.COST}
 MEASURED = frozenset({BudgetKind.COMPUTE_SECONDS})
 
 PLACES = Decimal("0.000001")
+#: One amount, and a limit, is below this.
 MOST = Decimal(10) ** 13
+#: The largest sum that a ledger holds. What is spent beyond it leaves it there: it was used, and nothing may fail because it is much.
+FULL = Decimal(10) ** 14 - PLACES
 ZERO = Decimal(0)
 
 #: The answers of `attempt.spend`, from good to bad.

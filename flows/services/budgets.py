@@ -20,7 +20,7 @@ from django.contrib.auth import get_user_model
 
 from flows import registry
 from flows.core import payload
-from flows.core.budget import ZERO, Amount, Budget, Ledger, amount_of, amounts_of, kind_of, plain, soft_limit
+from flows.core.budget import MOST, ZERO, Amount, Budget, Ledger, amount_of, amounts_of, kind_of, plain, soft_limit, written
 from flows.core.errors import OutcomeUnknown, UnknownIntent, UnknownWorkflow, UsageError
 from flows.core.protocol import BudgetEntryKind, BudgetKind, Status
 from flows.core.verdicts import Verdict
@@ -226,6 +226,9 @@ def raise_(
             raise BadAmount(
                 f"The limit of {wanted.value} is {plain(wanted, found.allowance)} already; raise it to more than that."
             )
+        if allowance >= MOST:
+            would, now = written(wanted, allowance), written(wanted, found.allowance)
+            raise BadAmount(f"The limit of {wanted.value} would be {would}; a limit is below {MOST:f}. It is {now} now.")
         share = found.soft / found.allowance if found.soft and found.allowance else Decimal(str(DEFAULT_SOFT))
         soft = soft_limit(allowance, float(share))
         _change(
