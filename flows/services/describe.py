@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -134,7 +134,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
             status.value for status in MOVES[Status(row.status)] if status != row.status or status is Status.RUNNING
         ),
         next_nodes=sorted(node.targets()) if node is not None and row.status not in TERMINAL else [],
-        decision_needed=_decision_needed(row, waits, alias),
+        decision_needed=decision_needed(row, waits, alias),
         timeline=timeline(row.pk, alias),
         attempts=attempts(row.pk, alias),
         verdicts=verdicts(row.pk, alias),
@@ -235,7 +235,8 @@ def _wait_view(wait: Wait) -> WaitView:
     )
 
 
-def _decision_needed(row: Workflow, waits: list[WaitView], using: str) -> str:
+def decision_needed(row: Workflow, waits: Sequence[WaitView], using: str) -> str:
+    """What has to happen so that a run goes on, and who does it, in words."""
     if row.status in TERMINAL:
         return "none: the workflow has ended"
     if row.owed:
