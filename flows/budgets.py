@@ -2,7 +2,7 @@
 
 from flows import budgets
 
-budgets.limit(run.intent_id, model_calls=100, cost="20.00", by=user)
+budgets.limit(run.intent_id, model_calls=100, cost="20.00", by=user, reason="So much for all of it")
 budgets.raise_(run, "model_calls", by_amount=20, by=user, reason="The second library is larger")
 budgets.of(run)
 """

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from django.contrib.auth import get_user_model
+
 from flows import (
     COMPLETE,
     ESCALATE,
@@ -48,6 +50,11 @@ does: dict[str, Callable[[Attempt], Any]] = {}
 
 #: (name, visit, attempt number) of every call, in order.
 calls: list[tuple[str, int, int]] = []
+
+
+def person(name: str) -> Any:
+    """A stored user of that name."""
+    return get_user_model().objects.get_or_create(username=name)[0]
 
 
 def work(attempt: Attempt) -> Any:

@@ -102,8 +102,7 @@ def decide(request: Any, *, verdict: str, digest: str, by: Any, comment: str = "
     request_id = _request_id(request)
     if verdict not in ANSWERS:
         raise UnknownVerdict(verdict)
-    if getattr(by, "pk", None) is None:
-        raise NobodyAnswers
+    identify.user(by, NobodyAnswers)
     text, seen = clean("the comment", comment, MAX_COMMENT), clean("the digest", digest, 200)
     with committing("decide approval", alias):
         row = _locked(request_id, alias)

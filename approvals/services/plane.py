@@ -81,6 +81,7 @@ class ApprovalPlane:
                 candidate=payload.decode(row.candidate),
                 expired=row.expired,
                 used_by=row.used_by,
+                used_at=(row.used_node, row.used_visit) if row.used_node is not None and row.used_visit is not None else None,
             )
         return found
 

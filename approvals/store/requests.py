@@ -234,14 +234,16 @@ def use(request_id: int, activity_seq: int, using: str) -> bool:
 
 
 NEWEST = """
-SELECT DISTINCT ON (node) node, id, status, digest, intent_version, candidate, coalesce(expires_at <= flows_now(), false), used_by
-FROM outlast_approval_request WHERE workflow_id = %(workflow)s::uuid AND node = ANY (%(nodes)s::text[]) ORDER BY node, id DESC
+SELECT DISTINCT ON (r.node) r.node, r.id, r.status, r.digest, r.intent_version, r.candidate, coalesce(r.expires_at <= flows_now(), false),
+    r.used_by, a.node, a.visit
+FROM outlast_approval_request r LEFT JOIN outlast_activity a ON a.workflow_id = r.workflow_id AND a.seq = r.used_by
+WHERE r.workflow_id = %(workflow)s::uuid AND r.node = ANY (%(nodes)s::text[]) ORDER BY r.node, r.id DESC
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest request of a node."""
+    """The newest request of a node; the last two say at which node, and at which visit of it, it was used up."""
 
     node: str
     id: int
@@ -251,12 +253,14 @@ class Newest:
     candidate: Any
     expired: bool
     used_by: int | None
+    used_node: str | None
+    used_visit: int | None
 
 
 def newest(workflow_id: Any, nodes: Sequence[str], using: str) -> list[Newest]:
     """The newest request of each of these nodes."""
     rows = run("newest requests", NEWEST, {"workflow": workflow_id, "nodes": list(nodes)}, using)
-    return [Newest(row[0], row[1], row[2], row[3], row[4], loads(row[5]), row[6], row[7]) for row in rows]
+    return [Newest(row[0], row[1], row[2], row[3], row[4], loads(row[5]), *row[6:]) for row in rows]
 
 
 OF_WORKFLOWS = """

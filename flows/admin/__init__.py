@@ -1,5 +1,5 @@
-"""Pages of the durable record in Django's admin, which finds this package as any `admin.py`. Read-only but for verdicts on operations,
-more of a budget, and envelopes that are opened again.
+"""Pages of the durable record in Django's admin, which finds this package as any `admin.py`. Read-only but for what people
+decide: each decision is a form with a reason, which the same service takes or refuses as for a command.
 """
 
 from flows.admin import budgets, commitments, operations, records, releases, rules, workflow

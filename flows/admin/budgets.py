@@ -19,13 +19,14 @@ from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
 from flows.admin.read_only import Shown, as_uuid
+from flows.admin.reasoned import ReasonedForm
 from flows.admin.records import FixedFilter, RecordAdmin
 from flows.core import payload, visible
 from flows.core.budget import written
 from flows.core.errors import OutlastError
 from flows.core.protocol import BudgetKind
 from flows.models import Budget, BudgetEntry
-from flows.services.budgets import MAX_REASON, PERMISSION, Raised, left, raise_
+from flows.services.budgets import PERMISSION, Raised, left, raise_
 
 MAX_ROWS = 300
 #: Nothing can be set aside any more.
@@ -60,7 +61,7 @@ class StateFilter(admin.SimpleListFilter):
         return queryset
 
 
-class RaiseForm(forms.Form):
+class RaiseForm(ReasonedForm):
     """A new limit and why. It names the limit itself, not the difference: sent twice, it is the same."""
 
     to = forms.CharField(
@@ -68,17 +69,9 @@ class RaiseForm(forms.Form):
         max_length=40,
         help_text=_("The whole limit, not how much more."),
         error_messages={"required": _("Say up to what.")},
-        widget=forms.TextInput(
-            attrs={"inputmode": "decimal", "autocomplete": "off", "aria-describedby": "oa-to-help oa-to-errors"}
-        ),
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
-    reason = forms.CharField(
-        label=_("Reason"),
-        max_length=MAX_REASON,
-        help_text=_("Why it may cost more. It is kept with the ledger for good."),
-        error_messages={"required": _("Say why: the reason is part of the record.")},
-        widget=forms.Textarea(attrs={"rows": 3, "cols": False, "aria-describedby": "oa-reason-help oa-reason-errors"}),
-    )
+    field_order = ("to", "reason")
 
 
 @admin.register(Budget)

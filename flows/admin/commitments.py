@@ -1,8 +1,8 @@
-"""Commitments, read-only: what workflows owe to somebody outside, the live ones first."""
+"""Commitments: what workflows owe to somebody outside, the live ones first; and the form that says what becomes of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.contrib import admin
@@ -13,14 +13,16 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from flows.admin import rendering
+from flows.admin import rendering, settling
 from flows.admin.read_only import as_uuid
+from flows.admin.reasoned import DecidingAdmin, ReasonedForm, Took
 from flows.admin.records import RunRecordAdmin, shortened
 from flows.core import payload, visible
 from flows.core.protocol import CommitmentStatus
 from flows.models import Commitment
 from flows.models.commitment import LIVE
 from flows.services import undoing
+from flows.services.commitments import PERMISSION
 
 MAX_KINDS = 30
 
@@ -77,7 +79,7 @@ class KindFilter(admin.SimpleListFilter):
 
 
 @admin.register(Commitment)
-class CommitmentAdmin(RunRecordAdmin):
+class CommitmentAdmin(DecidingAdmin, RunRecordAdmin):
     """What is owed, until when, and how it ends."""
 
     list_display = ("named", "of_workflow", "stands", "deadline_at")
@@ -94,6 +96,17 @@ class CommitmentAdmin(RunRecordAdmin):
     )
     search_fields = ("workflow_id",)
     search_help_text = _("The whole id of a workflow")
+    decide_permission = PERMISSION
+    decide_section = "outlast_flows/includes/settle.html"
+
+    def form_of(self, obj: Commitment, data: Mapping[str, Any] | None = None) -> ReasonedForm:
+        return settling.SettleForm(data)
+
+    def is_offered(self, obj: Commitment) -> bool:
+        return settling.is_offered(obj)
+
+    def decide(self, obj: Commitment, by: Any, given: Mapping[str, Any]) -> Took:
+        return settling.take(obj, by, given, self.alias)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("terms")

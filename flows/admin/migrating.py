@@ -7,30 +7,23 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
 
 from flows import registry
 from flows.admin import rendering
+from flows.admin.reasoned import ReasonedForm
 from flows.core import visible
 from flows.core.protocol import TERMINAL
 from flows.models import Workflow
 from flows.services.migrate import Answer, Migration, migrate
 
 PERMISSION = "outlast_flows.operate_workflow"
-MAX_REASON = 2000
 
 
-class MigrateForm(forms.Form):
+class MigrateForm(ReasonedForm):
     """Why, and to which version: the one that was on the page."""
 
+    purpose = "migrate"
     to = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
-    reason = forms.CharField(
-        label=_("Reason"),
-        max_length=MAX_REASON,
-        help_text=_("Why now. It is kept in the log of the run."),
-        error_messages={"required": _("Say why: the reason is part of the record.")},
-        widget=forms.Textarea(attrs={"rows": 3, "cols": False, "aria-describedby": "oa-migrate-help oa-migrate-errors"}),
-    )
 
 
 def context(obj: Workflow, form: MigrateForm | None, using: str) -> dict[str, Any]:

@@ -13,16 +13,14 @@ from django.utils.translation import gettext_lazy as _
 
 from flows import registry
 from flows.admin.read_only import as_uuid
+from flows.admin.reasoned import ReasonedForm
 from flows.core.releases import differences
 from flows.models import Release, Workflow
 from flows.services import identify, releases
 from flows.services.releases import Moved
 
-MAX_REASON = 2000
 #: So many runs are moved by one request: each is a transaction of its own.
 MAX_AT_ONCE = 200
-
-NO_REASON = _("Say why: people read it later.")
 
 
 def flow_choices() -> list[tuple[str, Any]]:
@@ -30,18 +28,7 @@ def flow_choices() -> list[tuple[str, Any]]:
     return [(name, name) for name in sorted({name for name, _version in registry.known()})]
 
 
-class Reasoned(forms.Form):
-    """Everything that is asked here has a reason."""
-
-    reason = forms.CharField(
-        label=_("Reason"),
-        max_length=MAX_REASON,
-        error_messages={"required": NO_REASON},
-        widget=forms.Textarea(attrs={"rows": 2, "cols": False}),
-    )
-
-
-class CurrentForm(Reasoned):
+class CurrentForm(ReasonedForm):
     """Make this release current: for all flows that have none of their own, or for one."""
 
     prefix = "current"
@@ -83,7 +70,7 @@ class WhichForm(forms.Form):
         return number
 
 
-class MoveForm(WhichForm, Reasoned):
+class MoveForm(WhichForm, ReasonedForm):
     """The same, and why. What it is about was shown before it is posted, and is not asked for again."""
 
     def __init__(self, *args: Any, **options: Any) -> None:

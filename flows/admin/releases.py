@@ -198,7 +198,7 @@ class ReleaseAdmin(ReadOnlyAdmin):
             "differing": asked.diff(obj, other) if other else [],
             "may_manage": self.has_manage_permission(request),
             "current_form": asked.CurrentForm(),
-            "which_form": asked.WhichForm(source=obj, names=names),
+            "which_form": asked.WhichForm(source=obj, names=names, initial={"run": request.GET.get("run", "")}),
             "list_url": self.url("outlast_flows_release_changelist"),
             "self_url": self._url(obj),
             "history_url": self.url("outlast_flows_release_history", obj.pk),

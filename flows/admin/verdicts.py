@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from flows.admin.json_field import JsonField
 from flows.core import visible
 from flows.core.errors import OutlastError
 from flows.models import Operation
@@ -68,7 +68,7 @@ class VerdictForm(SaidForm):
         help_text=_("Only with “It happened”: the provider's own name for it, such as the number of a receipt."),
         widget=forms.TextInput(attrs={"aria-describedby": "oa-external-help oa-external-errors", "autocomplete": "off"}),
     )
-    evidence = forms.CharField(
+    evidence = JsonField(
         label=_("Evidence"),
         required=False,
         help_text=_('Optional, any JSON value, such as {"receipt": 4711}.'),
@@ -76,15 +76,6 @@ class VerdictForm(SaidForm):
             attrs={"rows": 4, "cols": False, "aria-describedby": "oa-evidence-help oa-evidence-errors", "spellcheck": "false"}
         ),
     )
-
-    def clean_evidence(self) -> Any:
-        """The value behind the text; None for no text."""
-        text = self.cleaned_data["evidence"]
-        try:
-            return json.loads(text) if text else None
-        except (ValueError, RecursionError) as error:
-            told = {"why": visible.plain(str(error))}
-            raise forms.ValidationError(gettext("This is not JSON: %(why)s. A text needs its quotation marks.") % told) from error
 
     def clean(self) -> dict[str, Any]:
         """A provider's id is the id of something that happened."""

@@ -6,27 +6,25 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows import registry
-from flows.admin import candidates, migrating, operation_page, rendering
+from flows.admin import controlling, migrating, rendering, ways, workflow_page
 from flows.admin.read_only import ReadOnlyAdmin, Shown, as_uuid
+from flows.admin.reasoned import ReasonedForm
 from flows.core import visible
 from flows.core.errors import OutlastError
-from flows.core.protocol import WAIT_KINDS, Status
-from flows.models import Activity, Operation, Release, Timer, Wait, Workflow
+from flows.core.protocol import Status
+from flows.models import Workflow
 from flows.services import releasing
-from flows.services.describe import Description, describe
 
-MAX_ROWS = 300
 MAX_STUCK = 1000
 
 
@@ -116,28 +114,44 @@ class WorkflowAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The page of one workflow; there is nothing to post to it."""
-        try:
-            obj = self.get_object(request, unquote(object_id))
-        except ValidationError:
-            obj = None
-        if obj is None:
-            raise Http404
-        if request.method == "POST" or not self.has_view_permission(request, obj):
+        """The page of one workflow; what is posted goes to the address of its verb."""
+        obj = self._row(request, object_id)
+        if request.method not in ("GET", "HEAD") or not self.has_view_permission(request, obj):
             raise PermissionDenied
-        return self._show(request, obj, None, extra_context)
+        return self._show(request, obj, extra=extra_context)
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.migrate_view)
-        return [path("<path:object_id>/migrate/", view, name="outlast_flows_workflow_migrate"), *super().get_urls()]
+        view = self.admin_site.admin_view
+        verbs = [
+            path(f"<path:object_id>/{verb}/", view(self.control_view), {"verb": verb}, name=f"outlast_flows_workflow_{verb}")
+            for verb in controlling.VERBS
+        ]
+        migrate = path("<path:object_id>/migrate/", view(self.migrate_view), name="outlast_flows_workflow_migrate")
+        return [migrate, *verbs, *super().get_urls()]
+
+    def control_view(self, request: HttpRequest, object_id: str, verb: str) -> HttpResponse:
+        """Resume, pause, cancel a run, or adopt its policy, by POST only; then back to its page, which says what became of it."""
+        obj = self._row(request, object_id)
+        self._may_post(request, obj, controlling.VERBS[verb].permission)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        form = controlling.form_of(verb, obj, request.POST)
+        if not form.is_valid():
+            return self._show(request, obj, refused=(verb, form))
+        try:
+            took = controlling.take(verb, obj, request.user, form.cleaned_data, self.alias)
+        except OutlastError as error:
+            self.message_user(request, visible.plain(str(error)), messages.ERROR)
+        else:
+            if took.done:
+                self.log_change(request, obj, took.noted)
+            self.message_user(request, took.said, took.level)
+        return HttpResponseRedirect(self.url("outlast_flows_workflow_change", obj.pk))
 
     def migrate_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Take a run to a newer version, by POST only; then back to its page, which says what became of it."""
-        obj = self.get_object(request, unquote(object_id)) if as_uuid(unquote(object_id)) else None
-        if obj is None:
-            raise Http404
-        if not (self.has_view_permission(request, obj) and request.user.has_perm(migrating.PERMISSION)):
-            raise PermissionDenied
+        obj = self._row(request, object_id)
+        self._may_post(request, obj, migrating.PERMISSION)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         form = migrating.MigrateForm(request.POST)
@@ -153,15 +167,39 @@ class WorkflowAdmin(ReadOnlyAdmin):
             self.message_user(request, *migrating.told(found))
         return HttpResponseRedirect(self.url("outlast_flows_workflow_change", obj.pk))
 
+    def _row(self, request: HttpRequest, object_id: str) -> Workflow:
+        found = self.get_object(request, unquote(object_id)) if as_uuid(unquote(object_id)) else None
+        if not isinstance(found, Workflow):
+            raise Http404
+        return found
+
+    def _may_post(self, request: HttpRequest, obj: Workflow, permission: str) -> None:
+        """Nobody acts on what they may not see."""
+        if not (self.has_view_permission(request, obj) and request.user.has_perm(permission)):
+            raise PermissionDenied
+
     def _show(
-        self, request: HttpRequest, obj: Workflow, form: migrating.MigrateForm | None, extra: dict[str, Any] | None = None
+        self,
+        request: HttpRequest,
+        obj: Workflow,
+        form: migrating.MigrateForm | None = None,
+        *,
+        refused: tuple[str, ReasonedForm] | None = None,
+        extra: dict[str, Any] | None = None,
     ) -> HttpResponse:
+        """The page, as it is now; with a form that was sent and refused. Never cached: its forms carry the state that was seen."""
         request.current_app = self.admin_site.name
         may_migrate = request.user.has_perm(migrating.PERMISSION)
+        page = workflow_page.context(obj, self.chip(obj), self.alias, self.url)
+        migration = migrating.context(obj, form, self.alias) if may_migrate else {}
+        migrates = {"migrate"} if migration else set()
+        controls = controlling.controls(obj, request.user, refused, self.alias, self.url)
         context = {
             **self.admin_site.each_context(request),
-            **self._page(obj),
-            **(migrating.context(obj, form, self.alias) if may_migrate else {}),
+            **page,
+            **migration,
+            "controls": controls,
+            "ways": ways.steps(obj, page["told"], {one["verb"] for one in controls} | migrates, self.alias, self.url),
             "may_migrate": may_migrate,
             "migrate_url": self.url("outlast_flows_workflow_migrate", obj.pk),
             "opts": self.opts,
@@ -171,100 +209,9 @@ class WorkflowAdmin(ReadOnlyAdmin):
             "title": gettext("Workflow"),
             "subtitle": str(Shown(obj)),
             "media": self.media,
+            "errors": refused is not None or (form is not None and form.errors),
             **(extra or {}),
         }
-        return TemplateResponse(request, self.change_form_template or "", context)
-
-    def _page(self, obj: Workflow) -> dict[str, Any]:
-        using = self.alias
-        told = describe(obj, using=using)
-        activities = Activity.objects.using(using).filter(workflow_id=obj.pk).order_by("-seq")[:MAX_ROWS]
-        rows = Operation.objects.using(using).filter(workflow_id=obj.pk).defer("request", "evidence")
-        effects = list(rows.order_by("-activity_seq", "-pk")[: MAX_ROWS + 1])
-        return {
-            "told": told,
-            "accountable": rendering.inline(told.accountable or "–"),
-            "sessions": rendering.lines([rendering.inline(session) for session in told.sessions]),
-            "status_chip": self.chip(obj),
-            "release": self._release(told),
-            "goal": rendering.inline(told.intent["goal"] or "–"),
-            "intent_url": self.url("outlast_flows_intent_change", obj.intent_id),
-            "waits": self._waits(obj, using),
-            "timers": Timer.objects.using(using).filter(workflow_id=obj.pk, status="pending").order_by("due_at")[:20],
-            "deadlines": [
-                {**one, "shown_name": rendering.inline(one["name"]), "chip": rendering.chip(one["status"])}
-                for one in told.deadlines[-MAX_ROWS:]
-                if one["kind"] != "wait"
-            ],
-            "effects": [operation_page.line(one, self.url) for one in effects[:MAX_ROWS]],
-            "effects_more": len(effects) > MAX_ROWS,
-            **candidates.section(obj.pk, using),
-            "timeline": _timeline(told),
-            "timeline_more": len(told.timeline) > MAX_ROWS,
-            "activities": list(activities),
-            "verdicts": _verdicts(told),
-            "attempts": told.attempts[-MAX_ROWS:][::-1],
-            "values": _values(obj),
-        }
-
-    def _release(self, told: Description) -> dict[str, Any] | None:
-        """The release that it is pinned to, with its page, and who offers it."""
-        found = told.release
-        row = Release.objects.using(self.alias).filter(name=found.name).first() if found else None
-        if found is None:
-            return None
-        return {
-            "name": rendering.inline(found.name),
-            "url": self.url("outlast_flows_release_change", row.pk) if row else "",
-            "view": found,
-            "offered_by": [rendering.inline(worker) for worker in found.offered_by],
-        }
-
-    def _waits(self, obj: Workflow, using: str) -> list[dict[str, Any]]:
-        """Open waits first, each with its request for approval where the human plane has a page for it."""
-        found = sorted(
-            Wait.objects.using(using).filter(workflow_id=obj.pk).order_by("-pk")[:MAX_ROWS],
-            key=lambda wait: wait.status != "open",
-        )
-        return [
-            {
-                "row": wait,
-                "reason": rendering.inline(wait.reason),
-                "chip": rendering.chip(wait.status),
-                "ends": WAIT_KINDS[wait.kind].ends if wait.status == "open" else "",
-                "url": self.url("outlast_approvals_request_of_wait", wait.pk) if wait.kind == "approval" else "",
-            }
-            for wait in found
-        ]
-
-
-def _timeline(told: Description) -> list[dict[str, Any]]:
-    """Newest first, with what the arrow noted."""
-    return [
-        {**row, "chip": rendering.chip(row["to_status"]), "note_html": _note(row["note"])}
-        for row in told.timeline[-MAX_ROWS:][::-1]
-    ]
-
-
-def _verdicts(told: Description) -> list[dict[str, Any]]:
-    """Newest first, each check with what it answered."""
-    return [
-        {
-            **row,
-            "chip": rendering.chip("complete" if row["verdict"] == "ALLOWED" else "human", row["verdict"]),
-            "reason": rendering.inline(row["reason"]),
-            "checks": ", ".join(name if answer == "holds" else f"{name} ({answer})" for name, answer, _digest in row["checks"]),
-        }
-        for row in told.verdicts[-MAX_ROWS:][::-1]
-    ]
-
-
-def _note(note: Any) -> SafeString | str:
-    if not isinstance(note, dict):
-        return ""
-    return rendering.lines([format_html("{}: {}", key, rendering.inline(str(item))) for key, item in note.items()])
-
-
-def _values(obj: Workflow) -> list[tuple[str, SafeString]]:
-    shown = ((gettext("Input"), obj.input), (gettext("Checkpoint"), obj.checkpoint), (gettext("Result"), obj.result))
-    return [(name, rendering.value(data)) for name, data in shown if data is not None]
+        response = TemplateResponse(request, self.change_form_template or "", context)
+        response.headers["Cache-Control"] = "no-store"
+        return response

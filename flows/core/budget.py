@@ -158,7 +158,7 @@ class Budget(_Kinds):
             not named is counted where nodes spend it, and not limited.
         soft: the share of each limit (0 to 1) at which the accountable user is told, once.
         kept: what of it exploration cannot use: `Kept(model_tokens=20_000)`, or a mapping of kinds.
-        on_new_intent: of the run that `supersede(…, flow=…)` starts for a new goal: NEW (all of this), INHERIT (what is left of the old
+        on_new_intent: of a run that is started for a later goal of its intent: NEW (all of this), INHERIT (what is left of the old
             run's), RESERVE (the same, but what is `kept` stays with the old run, for its cleanup).
     """
 

@@ -129,10 +129,10 @@ def _stays(course: Course, t: Logged, decided: Decided) -> bool:
 def _note(t: Logged, decided: Decided, move: Open | Park | Suspend | Finish) -> Iterator[Drift]:
     verdict = decided.refusal.verdict.value if decided.refusal is not None else None
     for name, found, expected in (
-        ("via", list(t.note.get("via", ())), list(move.via)),
-        ("dropped", list(t.note.get("dropped", ())), list(decided.dropped)),
+        ("via", list(t.words("via")), list(move.via)),
+        ("dropped", list(t.words("dropped")), list(decided.dropped)),
         ("verdict", t.note.get("verdict"), verdict),
-        ("deadline", list(t.note.get("deadline", ())), decided.handled_words),
+        ("deadline", list(t.words("deadline")), decided.handled_words),
     ):
         if found != expected:
             yield Drift(t.seq, name, found, expected)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +23,7 @@ from flows.core.history import Asked, History, Logged, Passed, Waited
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import first_step
 from flows.core.policies import DEGRADE, RELEASE
-from flows.core.protocol import SUSPENDED, Outcome, Status
+from flows.core.protocol import RESUMED, SUSPENDED, Outcome, Status
 from flows.core.state import GIVEN, ActivityState, State, WaitState
 
 #: What the log says of the engine's arrows: they end an attempt, close a wait, or follow from the state alone.
@@ -33,7 +34,7 @@ FAILURES = frozenset({"failed", "timed_out"})
 
 #: Kinds of waits that stand beside an activity or a suspension, not for a node. A person's resume closes them.
 RETRY_WINDOW, RECONCILIATION, HUMAN = "retry_window", "reconciliation", "human"
-BESIDE = frozenset({RETRY_WINDOW, RECONCILIATION, HUMAN})
+BESIDE = frozenset(RESUMED)
 
 
 class Kind(StrEnum):
@@ -75,6 +76,7 @@ class Course:
         self.history = history
         self.seq, self.epoch, self.intent_version, self.policy_version = 0, 0, 1, ""
         self.status, self.node, self.outcome = "", "", ""
+        self.at: datetime | None = None
         self.version = first_version(history)
         self.error_code: str | None = None
         self.activity: ActivityState | None = None
@@ -87,7 +89,7 @@ class Course:
         self.waits_opened = 0
         self.pinned = ""
         self.pin: Logged | None = None
-        self.carried = any(t.trigger == "migrate" and "wait" in t.note.get("kept", ()) for t in history.log)
+        self.carried = any(t.trigger == "migrate" and "wait" in t.words("kept") for t in history.log)
         self.rung: set[int] = set()
         self.retired: set[str] = set()
         self._handled_by = dict(_handled(history))
@@ -129,6 +131,7 @@ class Course:
                 wait.due if closing else self.rang,
             ),
             passed=self.passed(t),
+            words=MappingProxyType({(one.kind, one.name): one.on_expiry for one in self.history.deadlines}),
         )
 
     def asked(self) -> list[Asked]:
@@ -212,6 +215,7 @@ class Course:
             self._given(t)
         if t.trigger != "pin":
             self.pin = None
+        self.at = t.at
         self.seq, self.status, self.node, self.outcome = t.seq, t.to_status, t.to_node, t.outcome
         self.epoch, self.intent_version, self.policy_version = t.epoch, t.intent_version, t.policy_version
 
@@ -329,15 +333,15 @@ class Course:
 
     def _migrated(self, t: Logged) -> None:
         """What went over the log says; results that the migration gave stand among the activities, in order."""
-        kept = t.note.get("kept", ())
-        self.version = int(t.note.get("to", self.version))
+        kept, to = t.words("kept"), t.version("to")
+        self.version = self.version if to is None else to
         if "activity" not in kept:
             self.activity = None
         elif self.activity is not None and t.from_status == Status.RUNNING:
             self.activity = replace(self.activity, number=self.activity.number - 1)
         if "wait" not in kept:
             self.wait = None
-        for _ in t.note.get("results", ()):
+        for _ in t.words("results"):
             self.opened += 1
             row = self.history.visits.get(self.opened)
             if row is not None:
@@ -355,8 +359,8 @@ def _begun(t: Logged) -> int:
 def _handled(history: History) -> Iterator[tuple[int, int]]:
     """Timer → the arrow that says that what it says is done: of several of one kind and name the newest that had fired."""
     for t in history.log:
-        for said in t.note.get("deadline", ()):
-            kind, _, name = str(said).partition(" ")
+        for said in t.words("deadline"):
+            kind, _, name = said.partition(" ")
             fired = [one for one in history.deadlines if (one.kind, one.name) == (kind, name) and one.handled and one.at <= t.at]
             if fired:
                 yield max(fired, key=lambda one: (one.at, one.id)).id, t.seq
@@ -365,6 +369,6 @@ def _handled(history: History) -> Iterator[tuple[int, int]]:
 def first_version(history: History) -> int:
     """The version that the workflow was started under: each migration says from which it came."""
     for t in history.log:
-        if t.trigger == "migrate" and "from" in t.note:
-            return int(t.note["from"])
+        if t.trigger == "migrate" and (version := t.version("from")) is not None:
+            return version
     return history.version

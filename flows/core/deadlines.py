@@ -9,6 +9,7 @@
 
 A deadline that passes while the workflow computes, is paused or is in doubt is handled at its next decision, each once, the most severe first.
 What goes on as it was (BREACH, DEGRADE, RELEASE without a node) wakes nobody: DEGRADE and BREACH are true when they are recorded.
+That one has passed is an event, of every kind and whatever its policy is (L1); a wait that was answered before the sweep came has not expired.
 """
 
 from __future__ import annotations
@@ -33,19 +34,21 @@ RECORDED = (BREACH.value, DEGRADE.value)
 GOES_ON = (*RECORDED, RELEASE.value)
 
 
+EXPIRED, BREACHED = "deadline.expired", "commitment.breached"
+
+
 @dataclass(frozen=True, slots=True)
 class DeadlineKind:
     """One row of the table that says what it means that a deadline of this kind has passed.
 
-    `code`: the error code of the suspension or the end that it leads to. `legal`: its policies. `event`: an event `deadline.expired` is
-    recorded whatever the policy is; else only where the workflow goes on, for otherwise its log says so. `told`: the accountable user is
-    told of the breach itself, whatever the policy is.
+    `code`: the error code of the suspension or the end that it leads to. `legal`: its policies. `event`: the type of the event that says it.
+    `told`: the accountable user is told of the breach itself, whatever the policy is.
     """
 
     name: str
     code: str
     legal: frozenset[str]
-    event: bool = False
+    event: str = EXPIRED
     told: bool = False
 
 
@@ -53,13 +56,16 @@ class DeadlineKind:
 KINDS: dict[str, DeadlineKind] = {
     TimerKind.WAIT_DEADLINE: DeadlineKind("wait", "WAIT_EXPIRED", EVERY),
     "approval": DeadlineKind("approval", "APPROVAL_EXPIRED", EVERY - {BREACH, DEGRADE, RELEASE}),
-    TimerKind.WORKFLOW_DEADLINE: DeadlineKind("workflow", "DEADLINE_EXPIRED", EVERY, event=True),
-    TimerKind.SLA: DeadlineKind("SLA", "SLA_BREACHED", EVERY, event=True, told=True),
-    TimerKind.FRESHNESS: DeadlineKind("freshness", "FRESHNESS_EXPIRED", EVERY, event=True),
+    TimerKind.WORKFLOW_DEADLINE: DeadlineKind("workflow", "DEADLINE_EXPIRED", EVERY),
+    TimerKind.SLA: DeadlineKind("SLA", "SLA_BREACHED", EVERY, told=True),
+    TimerKind.FRESHNESS: DeadlineKind("freshness", "FRESHNESS_EXPIRED", EVERY),
     TimerKind.COMMITMENT_DEADLINE: DeadlineKind(
-        "commitment", "COMMITMENT_BREACHED", frozenset({ESCALATE, CANCEL, RELEASE, BREACH}), told=True
+        "commitment", "COMMITMENT_BREACHED", frozenset({ESCALATE, CANCEL, RELEASE, BREACH}), BREACHED, told=True
     ),
 }
+
+#: Those of a wait, by name: they are told with it.
+OF_WAITS = frozenset({KINDS[TimerKind.WAIT_DEADLINE].name, KINDS["approval"].name})
 
 #: Passed deadlines of these kinds are the workflow's business; those of waits and commitments only where they release.
 WORKFLOWS = (TimerKind.WORKFLOW_DEADLINE.value, TimerKind.SLA.value, TimerKind.FRESHNESS.value)
@@ -67,6 +73,11 @@ WORKFLOWS = (TimerKind.WORKFLOW_DEADLINE.value, TimerKind.SLA.value, TimerKind.F
 #: What goes before what, when several have passed: an end, a person, another way, going on.
 _SEVERITY: dict[Expiry | None, int] = {CANCEL: 0, FAIL: 1, HUMAN: 2, ESCALATE: 2}
 _ANOTHER_WAY, _GOING_ON = 3, 4
+
+
+def kind_of(timer: str, wait: str | None = None) -> DeadlineKind:
+    """The kind of deadline that a timer stands for; `wait`: the kind of the wait that it belongs to."""
+    return KINDS.get(wait or "") or KINDS[timer]
 
 
 def word_of(deadline: Deadline) -> str:
@@ -112,10 +123,10 @@ class Late:
 
 
 def late(definition: Definition, state: State) -> tuple[Late, ...]:
-    """The passed deadlines that this definition declares, the most severe first. Nearly always none."""
+    """The passed deadlines, each with the policy that it was set with, the most severe first. Nearly always none."""
     found = []
     for kind, name in state.passed:
-        if (one := _declared(definition, state, kind, name)) is not None:
+        if (one := _set(definition, state, kind, name)) is not None:
             found.append(Late(kind, name, one, moot=kind == TimerKind.FRESHNESS and bool(one.target) and _asked(state)))
     return tuple(sorted(found, key=lambda one: one.severity))
 
@@ -147,26 +158,36 @@ def from_the_start(definition: Definition) -> dict[str, list[Any]]:
     }
 
 
-def _declared(definition: Definition, state: State, kind: str, name: str) -> Deadline | None:
+def _set(definition: Definition, state: State, kind: str, name: str) -> Deadline | None:
+    """The policy that a deadline was set with: neither a newer version nor a deploy changes it. Where its node is gone, a person decides."""
     if kind == TimerKind.WAIT_DEADLINE:
         wait, node = state.wait, definition.nodes.get(state.node)
         own: Any = getattr(node, "deadline", None)
         return own if wait is not None and wait.due and isinstance(own, Deadline) and not own.moves else None
-    if kind == TimerKind.COMMITMENT_DEADLINE:
-        held = [one for node in definition.nodes.values() for one in node.commitments if one.name == name]
-        return next((one.deadline for one in held if one.deadline is not None and one.deadline.then is RELEASE), None)
-    return definition.deadlines.get((kind, name))
+    declared, word = definition.deadlines.get((kind, name)), state.words.get((kind, name))
+    if word is None or (declared is not None and declared.word == word):
+        return declared
+    then, _, to = word.partition(":")
+    if to and to not in definition.nodes:
+        return Deadline(days=1, then=HUMAN)
+    if then == NODE:
+        return Deadline(days=1, then=to)
+    return Deadline(days=1, then=Expiry(then), to=to) if then in set(Expiry) else None
 
 
 __all__ = [
+    "BREACHED",
+    "EXPIRED",
     "GOES_ON",
     "KINDS",
+    "OF_WAITS",
     "RECORDED",
     "WORKFLOWS",
     "DeadlineKind",
     "Late",
     "from_the_start",
     "is_wanted",
+    "kind_of",
     "late",
     "releases",
     "word_of",

@@ -2,7 +2,8 @@
 
     trigger ──► deadline? ──► gate (base) ──► node.resume / node.enter ──► Goto? ──► visits ──► gate (node) ──► node.enter ──► …
 
-While an effect of the open activity is in doubt, nothing goes past it: no deadline, no drop, no route of a refusal.
+While an effect of the open activity is in doubt, nothing goes past it: no deadline, no drop, no route of a refusal. One that is known to have
+happened has its result taken before anything else is asked.
 Author functions (branches, keys) run here; what they raise becomes a visible suspension, never a lost workflow.
 """
 
@@ -59,7 +60,7 @@ class Decided:
     @property
     def handled_words(self) -> list[str]:
         """`handled`, as the log says it."""
-        return [f"{kind} {name}".rstrip() for kind, name in self.handled]
+        return [f"{kind} {name}" if name else kind for kind, name in self.handled]
 
 
 def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
@@ -73,6 +74,9 @@ def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts)
 
 def _decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
     if not isinstance(trigger, Completed | Failed):
+        if _is_known(state) and (node := definition.nodes.get(state.node)) is not None:
+            cancels = facts.release is not None and facts.release.cancels
+            return Decided(CancelSelf(RELEASE_CHANGED) if cancels else node.resume(state, trigger))
         refusal = gate.check(definition, None, state, facts)
         if refusal is not None:
             return _refused(definition, state, facts, None, refusal)
@@ -235,6 +239,11 @@ def _routed(facts: Facts, refusal: gate.Refusal, move: Move, release: str) -> tu
     if refusal.verdict is not Verdict.RELEASE_INCOMPATIBLE or not isinstance(move, Goto) or fact is None:
         return facts, release
     return replace(facts, release=moved(fact)), fact.current
+
+
+def _is_known(state: State) -> bool:
+    """Whether the effect of the open activity has happened: all that is left is to take its result, and nothing of the gate concerns that."""
+    return state.activity is not None and state.activity.known
 
 
 def _in_doubt(state: State) -> bool:

@@ -119,6 +119,12 @@ class Definition:
             found[name] = frozenset(known)
         return found
 
+    def wanted_after(self, name: str) -> frozenset[str]:
+        """The freshness budgets on which a node after this one stands, if it ends well."""
+        node = self.nodes[name]
+        after = {target for _, target in node.targets()} - set(node.on.values())
+        return frozenset(what for what, nodes in self.wanting.items() if after & nodes)
+
     @cached_property
     def baselines(self) -> frozenset[str]:
         """The nodes whose attempts look at all of that before their code runs: what they decide or check stands on what was seen then."""
@@ -192,6 +198,11 @@ class Definition:
         """Whether an attempt at this node must pass the gate before its code runs."""
         node = self.nodes[name]
         return isinstance(node, Activity) and (node.gate is not None or name in self.baselines or name in self.reservations)
+
+    @cached_property
+    def looks(self) -> bool:
+        """Whether some attempt leaves more than its result: a verdict, an observation, a verification."""
+        return any(self.passes(name) or (isinstance(node, Activity) and node.verifies) for name, node in self.nodes.items())
 
     @cached_property
     def compensates(self) -> bool:

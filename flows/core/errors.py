@@ -1,7 +1,8 @@
 """Every error that Outlast raises or understands, with a stable code.
 
     OutlastError
-    ├── UsageError            the caller asked for something that cannot be: UnknownFlow, KeyConflict, IntentClosed, OutcomeUnknown, …
+    ├── UsageError            the caller asked for something that cannot be: UnknownFlow, KeyConflict, IntentClosed, OutcomeUnknown,
+    │                         ReasonMissing, NotPermitted, …
     ├── CannotMigrate         a run of an older version has no place in the newer one (raised in a function of migrate_from)
     ├── DefinitionError       a flow is written wrongly (also reported by the system checks)
     ├── PayloadError          a value that may not be stored; names its producer; never retried
@@ -73,6 +74,18 @@ class UnknownIntent(UsageError):
         super().__init__(f"There is no intent {intent}. `flows.describe(workflow)` names the intent of a workflow.")
 
 
+class NotAUser(UsageError):
+    """`by=` is somebody whom the record cannot name: nobody would be told, and two of them could not be told apart."""
+
+    code = "NOT_A_USER"
+
+    def __init__(self, given: object, model: str, why: str) -> None:
+        super().__init__(
+            f"by= is {given!r:.80}, {why}. Pass a user of this project ({model}) as the database has it, "
+            "or by=None for work that no person answers for."
+        )
+
+
 class KeyConflict(UsageError):
     """The key is taken by a run with another input."""
 
@@ -110,6 +123,24 @@ class CannotResumeAt(UsageError):
     """A person may have a run go on only where it stands, or at what the gate of that node stands on."""
 
     code = "CANNOT_RESUME_AT"
+
+
+class ReasonMissing(UsageError):
+    """Who decides for others says why: people read it later."""
+
+    code = "REASON_MISSING"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"Say {what}: the reason must not be empty; people read it later.")
+
+
+class NotPermitted(UsageError):
+    """Who is named for a decision has no right to it, or not any more."""
+
+    code = "NOT_PERMITTED"
+
+    def __init__(self, who: str, permission: str) -> None:
+        super().__init__(f"{who or 'This user'} may not do this: it needs the permission {permission}, and an active account.")
 
 
 class CannotMigrate(OutlastError):

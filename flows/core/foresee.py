@@ -6,6 +6,7 @@ node          where it is now does not exist there
 path          the way it has come could not have been gone there (only where no migration takes it over)
 wait          what it waits for would not be waited for there, or under another key
 activity      the work that is open is no activity there, or a step that is gone
+outside       a function of the new definition is not pure
 """
 
 from __future__ import annotations

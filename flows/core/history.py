@@ -34,6 +34,35 @@ class Logged(NamedTuple):
     note: Mapping[str, Any]
     at: datetime
 
+    def version(self, name: str) -> int | None:
+        """A version of the flow that the note names; None if it names none.
+
+        Raises:
+            OddNote: it is none.
+        """
+        found = self.note.get(name)
+        if found is None or (isinstance(found, int) and not isinstance(found, bool)):
+            return found
+        raise OddNote(self.seq, name, found, "a version")
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Words that the note lists.
+
+        Raises:
+            OddNote: it is no list of words.
+        """
+        found = self.note.get(name, ())
+        if isinstance(found, list | tuple) and all(isinstance(one, str) for one in found):
+            return tuple(found)
+        raise OddNote(self.seq, name, found, "a list of words")
+
+
+class OddNote(ValueError):
+    """A note that no arrow writes: somebody has edited the record."""
+
+    def __init__(self, seq: int, name: str, found: object, wanted: str) -> None:
+        super().__init__(f"the note of arrow {seq} has {name} = {found!r:.80}, which is not {wanted}")
+
 
 class Visited(NamedTuple):
     """One visit of an activity node, or of one step of a pipeline, with its result if it is done."""
@@ -100,6 +129,44 @@ class Asked(NamedTuple):
     question: tuple[str, str, tuple[str, ...], bool] = ("", "", (), False)
 
 
+class Judged(NamedTuple):
+    """One verdict of a node's gate: the workflow's version then, the attempt (None: it was about to be entered), and (check, answer, digest)."""
+
+    version: int
+    node: str
+    activity: int | None
+    attempt: int | None
+    verdict: str
+    checks: tuple[tuple[str, str, str], ...]
+    at: datetime
+
+
+class Observed(NamedTuple):
+    """The version of something outside, as an attempt saw it."""
+
+    node: str
+    activity: int
+    attempt: int
+    name: str
+    version: str
+    baseline: bool
+    at: datetime
+
+
+class Verified(NamedTuple):
+    """What a verifier's attempt found of a candidate, and the versions that it saw."""
+
+    node: str
+    activity: int
+    attempt: int
+    of: str
+    digest: str
+    revision: int
+    passed: bool
+    code: str
+    versions: Mapping[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """All that is recorded of one workflow and matters for its path.
@@ -107,7 +174,7 @@ class History:
     Attributes:
         row: what the workflow's row says now, by the names of `fold.FIELDS`. log: in order of `seq`. visits: by activity.
         attempts: by activity and number. waits, asked: in the order in which they were opened.
-        deadlines: those that have passed, by timer. refused: the node whose gate refused, and the verdict, by the workflow's version then.
+        deadlines: those that have passed, by timer. judged: verdicts by the workflow's version then. observed, verified: in order.
         result: the workflow's.
     """
 
@@ -124,7 +191,9 @@ class History:
     waits: tuple[Waited, ...] = ()
     asked: tuple[Asked, ...] = ()
     deadlines: tuple[Passed, ...] = ()
-    refused: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    judged: Mapping[int, tuple[Judged, ...]] = field(default_factory=dict)
+    observed: tuple[Observed, ...] = ()
+    verified: tuple[Verified, ...] = ()
     result: Any = None
 
 

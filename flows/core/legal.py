@@ -113,7 +113,7 @@ def _activity(course: Course, t: Logged) -> Iterator[Drift]:
     """The activity that the row names is the open one, and what the row says of its attempt is what the attempt says."""
     activity = course.activity
     expected: Any = activity.seq if activity is not None else None
-    if t.trigger == "migrate" and "activity" not in t.note.get("kept", ()):
+    if t.trigger == "migrate" and "activity" not in t.words("kept"):
         expected = activity = None
     if (
         t.trigger == "decided" and t.outcome in SUSPENDED and course.wait is not None and t.activity_seq is None

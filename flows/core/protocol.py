@@ -196,36 +196,81 @@ class CommitmentStatus(StrEnum):
     TRANSFERRED = "transferred"
 
 
+class OnCancel(StrEnum):
+    """What becomes of an open wait when its workflow is cancelled or superseded: it is withdrawn in any case, and …"""
+
+    WITHDRAWN = "that is all"
+    REQUEST = "its request can no longer be answered"
+    SETTLED = "what became of the effect is found out first"
+    JOB = "its job is cancelled"
+
+
 @dataclass(frozen=True, slots=True)
 class WaitKind:
-    """One row of the table that says what a kind of wait means to operations.
+    """One row of the table that says what a kind of wait means to operations (C5); docs/reference/waits.md shows it.
 
-    `ends`: who or what may end it. `alert`: which team looks first. `slo`: the bucket its time counts in.
-    `on_cancel`: what happens to it when the workflow is cancelled. `clock`: whether active-compute budget runs.
+    Read by what there is today: `by`, `right`, `resumes`, `suspends`, `on_cancel`, `counts`. Told only, until something reads them: `alert`,
+    `slo` and `escalation`; and the kinds that no node opens yet (`external_job`, `resource`, `dependency_health`).
+
+    Attributes:
+        by: who or what ends it. right: the permission that a person needs for that; "": no person ends it.
+        resumes: a person's resume ends it; else the run waits on. suspends: it stands for a suspension: nothing arrives for it but a person's
+            word. on_cancel: what a cancel means to it.
+        counts: the budget that opening it draws on; None: none. Computing is measured by attempts, so in every wait it stands still.
+        alert: which team looks first. escalation: who decides when it lasts too long. slo: the bucket that its time counts in.
     """
 
     name: str
-    ends: str
+    by: str
     alert: str
+    escalation: str
     slo: str
-    on_cancel: str
-    clock: str = "stopped"
+    on_cancel: OnCancel = OnCancel.WITHDRAWN
+    right: str = ""
+    resumes: bool = False
+    suspends: bool = False
+    counts: BudgetKind | None = None
 
+    @property
+    def ends(self) -> str:
+        """Who or what may end it, in words."""
+        return f"{self.by} (right {self.right})" if self.right else self.by
+
+
+_OPERATE, _RESOLVE, _ANSWER = (
+    "outlast_flows.operate_workflow",
+    "outlast_flows.resolve_operation",
+    "outlast_approvals.answer_request",
+)
+_NOBODY, _ACCOUNTABLE = "nobody", "the accountable user and escalate_to"
 
 WAIT_KINDS: dict[str, WaitKind] = {
     kind.name: kind
     for kind in (
-        WaitKind("timer", "the clock", "operators", "timer", "withdraw"),
-        WaitKind("human", "a person, by resume or cancel", "accountable user", "human", "withdraw"),
-        WaitKind("approval", "an eligible reviewer", "reviewers", "human", "withdraw with notice"),
-        WaitKind("external_job", "the job's event or poll", "operators", "external job", "cancel the job"),
-        WaitKind("resource", "the resource's owner", "operators", "capacity", "withdraw"),
-        WaitKind("dependency_health", "recovery of the dependency", "operators", "capacity", "withdraw"),
-        WaitKind("event", "the event's sender", "operators", "external job", "withdraw"),
-        WaitKind("retry_window", "the clock", "operators", "retry delay", "withdraw"),
-        WaitKind("reconciliation", "the reconcile function or a person", "operators", "reconciliation", "keep"),
+        WaitKind("timer", "the clock", "operators", _NOBODY, "timer"),
+        WaitKind("retry_window", "the clock, or a person's resume", "operators", _NOBODY, "retry delay", right=_OPERATE, resumes=True),
+        WaitKind("event", "the event's sender", "operators", _ACCOUNTABLE, "external job"),
+        WaitKind(
+            "approval", "an eligible reviewer", "reviewers", _ACCOUNTABLE, "human", OnCancel.REQUEST, right=_ANSWER,
+            counts=BudgetKind.HUMAN_REVIEWS,
+        ),
+        WaitKind(
+            "human", "a person, by resume or cancel", "the accountable user", _ACCOUNTABLE, "human", right=_OPERATE, resumes=True,
+            suspends=True,
+        ),
+        WaitKind(
+            "reconciliation", "the reconcile function, or a person's word", "operators", "who may resolve operations", "reconciliation",
+            OnCancel.SETTLED, right=_RESOLVE, resumes=True, suspends=True,
+        ),
+        WaitKind("external_job", "the job's event or poll", "operators", _ACCOUNTABLE, "external job", OnCancel.JOB),
+        WaitKind("resource", "the resource's owner", "operators", "the resource's owner", "capacity"),
+        WaitKind("dependency_health", "recovery of the dependency", "operators", "the dependency's team", "capacity"),
     )
-}
+}  # fmt: skip
+
+#: Kinds that a person's resume ends, and those that stand for a suspension.
+RESUMED = tuple(name for name, kind in WAIT_KINDS.items() if kind.resumes)
+SUSPENDING = frozenset(name for name, kind in WAIT_KINDS.items() if kind.suspends)
 
 
 def is_legal(source: Status | None, target: Status) -> bool:

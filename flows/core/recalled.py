@@ -1,28 +1,27 @@
 """What the gate looked at, at an arrow of the log: the engine's facts, recalled.
 
-judged again    intent, definition, candidate, approval, deadlines, visits: their facts are the workflow's own history
-given           policy, release, budget, and all that an attempt looks up (what is fresh, verified and committed; competence, authority,
-                placement): facts of other rows as they were then, which nobody keeps. The arrow's note says which of them refused; facts that
-                refuse just that are made up for it, and the others hold.
+judged again    intent, definition, candidate, approval, deadlines, visits: their facts are the workflow's own history. So is what an attempt
+                saw of the outside, and what was verified: it is on record (`flows.core.looked`)
+given           policy, release, budget, commitments, competence, authority, placement: facts of other rows, or answers of providers, as
+                they were then, which nobody keeps. The arrow's note says which of them refused; facts that refuse just that are made up
+                for it, and the others hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import replace
 from typing import Any
 
+from flows.core import looked
 from flows.core.course import Course
 from flows.core.definition import Definition
 from flows.core.history import Asked, Drift, Logged
-from flows.core.nodes import candidate_of
 from flows.core.nodes.activity import Activity
-from flows.core.nodes.base import Node
 from flows.core.nodes.waits import Approval
-from flows.core.policies import Gate
 from flows.core.protocol import IntentStatus
 from flows.core.releases import RELEASE_CHANGED
-from flows.core.state import ApprovalFact, Facts, Look, PolicyFact, ReleaseFact, Seen, State, VerificationFact
+from flows.core.state import ApprovalFact, Facts, Look, PolicyFact, ReleaseFact, State
 from flows.core.verdicts import Verdict
 
 #: What only an attempt that looked can have been refused for; a used up budget also refuses an approval.
@@ -66,21 +65,18 @@ def was_looked(course: Course, t: Logged, definition: Definition) -> bool:
 
 def contradiction(course: Course, t: Logged) -> Drift | None:
     """The arrow and the verdict that was recorded with it must name the same; what is given must at least not contradict itself."""
-    refused, verdict = _refused(course, t), t.note.get("verdict")
-    if refused is None or verdict is None or refused[1] == verdict:
+    refused, verdict = looked.of_refusal(course, t), t.note.get("verdict")
+    if refused is None:  # one at which no attempt had looked is its arrow
+        return Drift(t.seq, f"verdict of {t.from_node}", None, verdict) if t.trigger == "refused" and verdict in LOOKED else None
+    if verdict is None or refused.verdict == verdict:
         return None
-    return Drift(t.seq, "verdict", verdict, refused[1])
+    return Drift(t.seq, "verdict", verdict, refused.verdict)
 
 
 def _refusing(course: Course, t: Logged) -> str:
     """The node whose gate refused at this arrow."""
-    refused = _refused(course, t)
-    return refused[0] if refused is not None else t.to_node
-
-
-def _refused(course: Course, t: Logged) -> tuple[str, str] | None:
-    """What stands among the verdicts of the refusal behind this arrow: it was written before the arrow, and before one that pinned a release."""
-    return course.history.refused.get(t.seq - 2 if course.pin is not None else t.seq - 1)
+    refused = looked.of_refusal(course, t)
+    return refused.node if refused is not None else t.to_node
 
 
 def _policy(t: Logged) -> PolicyFact:
@@ -112,31 +108,19 @@ def _reviews(course: Course, t: Logged, definition: Definition, verdict: str | N
 
 
 def _look(course: Course, t: Logged, definition: Definition, state: State, verdict: str | None, reason: str) -> Look | None:
-    """A look in which everything holds but what refused; None where no look refused."""
-    node = definition.nodes.get(state.node)
-    if node is None or not was_looked(course, t, definition):
+    """The look that refused, as far as it is on record, and where all else holds but what refused; None where no look refused."""
+    node, judged = definition.nodes.get(state.node), looked.of_refusal(course, t)
+    if node is None or judged is None or not was_looked(course, t, definition):
         return None
-    gate = node.gate or Gate()
-    seen = {name: Seen("", state.now) for name in gate.probes}
-    return Look(
-        seen=seen,
-        baseline={} if verdict == Verdict.REVALIDATION_REQUIRED else seen,
-        verifications={} if verdict == Verdict.VERIFICATION_REQUIRED else _verified(definition, node, state),
-        commitments={} if verdict == Verdict.COMMITMENT_UNSOUND else dict.fromkeys(gate.commitments, "active"),
-        authority=dict.fromkeys(gate.authority, reason if verdict == Verdict.AUTHORITY_DENIED else ""),
+    found = looked.look(course, judged, definition, node)
+    return replace(
+        found,
+        commitments={} if verdict == Verdict.COMMITMENT_UNSOUND else found.commitments,
+        authority=dict.fromkeys(found.authority, reason if verdict == Verdict.AUTHORITY_DENIED else ""),
         competence=reason if verdict == Verdict.COMPETENCE_EXCEEDED else "",
         placement=reason if verdict == Verdict.PLACEMENT_DENIED else "",
         budget=reason if verdict == Verdict.BUDGET_EXHAUSTED else "",
     )
-
-
-def _verified(definition: Definition, node: Node, state: State) -> Mapping[str, VerificationFact]:
-    found: dict[str, VerificationFact] = {}
-    for name in node.gate.verified_by if node.gate is not None else ():
-        verifier = definition.nodes.get(name)
-        candidate = candidate_of(state, verifier.verifies) if isinstance(verifier, Activity) else None
-        found[name] = VerificationFact((candidate or {}).get("digest"), passed=True)  # type: ignore[arg-type]
-    return MappingProxyType(found)
 
 
 def _approval(course: Course, name: str, t: Logged, *, closing: bool) -> ApprovalFact | None:
@@ -145,6 +129,7 @@ def _approval(course: Course, name: str, t: Logged, *, closing: bool) -> Approva
     if asked is None:
         return None
     used = asked.used_by if asked.used_by is not None and asked.used_by <= course.opened else None
+    visit = course.history.visits.get(used) if used is not None else None
     return ApprovalFact(
         request_id=asked.request_id,
         status="consumed" if used is not None else _status(course, asked, closing=closing),
@@ -152,6 +137,7 @@ def _approval(course: Course, name: str, t: Logged, *, closing: bool) -> Approva
         intent_version=asked.intent_version,
         expired=asked.expires_at is not None and asked.expires_at <= t.at,
         used_by=used,
+        used_at=None if visit is None else (visit.node, visit.visit),
     )
 
 

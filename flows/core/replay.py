@@ -9,8 +9,9 @@ Nothing is done again: results, evidence, answers and passed deadlines are read,
 What the record does not hold, and how it is met:
 - dice: a delay is not compared. The moment of a sleep neither; `state.now` is the arrow's own moment.
 - overload: an optional node that was dropped is in the arrow's note; what is not noted was not dropped, except after a deadline with DEGRADE.
-- the gate (`flows.core.recalled`): intent, definition, candidate and approval are judged again. Policy, release, budget and all that an attempt
-  looks up are given: where the arrow's note says that one of them refused, it refuses just so; elsewhere they hold.
+- the gate (`flows.core.recalled`): intent, definition, candidate, approval, what is fresh and what is verified are judged again. Policy,
+  release, budget, commitments and what providers answer are given: where the arrow's note says that one of them refused, it refuses just so;
+  elsewhere they hold. What passes and refusals have recorded beside the log is compared with it (`flows.core.looked`).
 - another intent or definition than the recorded one at that moment: as the note (or the code) of the arrow says.
 - passed deadlines: by the moments at which their timers fired; where an arrow has the same moment, its note says it. One that was handled
   without an arrow changed nothing, and is left out.
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from flows.core import canonical, legal, recalled
+from flows.core import canonical, legal, looked, recalled
 from flows.core.compare import described, differences
 from flows.core.course import ENGINE, FAILURES, Course, Kind
 from flows.core.decide import DEFINITION_FAULT, Decided, decide
@@ -40,6 +41,9 @@ from flows.core.nodes.waits import Approval
 from flows.core.protocol import SUSPENDED
 from flows.core.state import Completed, Entered, Failed, State, Trigger, Woken
 from flows.core.verdicts import Verdict
+
+#: Arrows of an attempt whose code has ended by itself.
+RETURNED = frozenset({"completed", "failed"})
 
 
 class Replay:
@@ -112,6 +116,8 @@ class Replay:
             return found
         if self.strict and t.trigger == "completed" and (found := self._candidate(t)) is not None:
             return found
+        if self.strict and (found := self._looked(t)) is not None:
+            return found
         if not decides:
             return None
         if before is not None and before.trigger in ("claim", "pin") and t.trigger in ("completed", "failed"):
@@ -160,9 +166,9 @@ class Replay:
 
     def _migration(self, t: Logged) -> Drift | None:
         """A migration came from the version that the workflow had; how it was taken over is given."""
-        if t.note.get("from") != self.course.version:
-            return Drift(t.seq, "note from", t.note.get("from"), self.course.version)
-        target = int(t.note.get("to", 0))
+        if t.version("from") != self.course.version:
+            return Drift(t.seq, "note from", t.version("from"), self.course.version)
+        target = t.version("to") or 0
         definition = self._newest if target == self.history.version else self._older.get(target)
         if definition is not None and t.to_node not in definition.nodes:
             return Drift(t.seq, "to_node", t.to_node, f"no node of version {target}")
@@ -200,6 +206,15 @@ class Replay:
             if isinstance(move, Run):
                 return None
         return Drift(claim.seq, "taken up", "its activity ran", described(move))
+
+    def _looked(self, t: Logged) -> Drift | None:
+        """What the attempt that this arrow ended has left beside the log; of flows without gates it is nothing."""
+        activity, history = self.course.activity, self.history
+        if activity is None or not (history.judged or history.verified or self.definition.looks):
+            return None
+        state = self.course.state(t, closing=True)
+        trigger = self._trigger(t, state) if t.trigger in RETURNED else None
+        return next(looked.drifts(self.course, t, self.definition, state, trigger), None)
 
     def _candidate(self, t: Logged) -> Drift | None:
         """A decision's artifact hashes to its own digest."""

@@ -1,4 +1,4 @@
-"""manage.py flows budget: how the ledgers of a run stand, and more of what is used up. The part of the command that is this verb's."""
+"""manage.py flows budget: how ledgers stand, more of what is used up, a limit for all runs of an intent. The command's part for this verb."""
 
 from __future__ import annotations
 
@@ -6,60 +6,69 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from django.core.management.base import CommandError
 
 from flows.core.budget import plain, written
 from flows.core.protocol import BudgetKind
-from flows.management import find, words
+from flows.management import find, verbs, words
 from flows.models import Budget
 from flows.services import identify
-from flows.services.budgets import Raised, left, of, raise_
+from flows.services.budgets import DEFAULT_SOFT, PERMISSION, Raised, left, of, raise_
+from flows.services.budgets import limit as set_limit
 
 TITLES = ("of", "kind", "limit", "spent", "reserved", "left", "kept", "soft", "warned")
 
 
 def add_budget(parser: ArgumentParser) -> None:
     """The arguments of `flows budget`."""
-    parser.add_argument("action", choices=["show", "raise"], metavar="show|raise", help="how it stands, or allow more")
-    parser.add_argument("id", metavar="ID", help="id, unique beginning of an id, or FLOW:KEY")
-    parser.add_argument(
-        "kind", nargs="?", choices=[kind.value for kind in BudgetKind], metavar="KIND", help="of raise: such as model_calls"
-    )
-    parser.add_argument("--intent", action="store_true", help="of raise: the limit that all runs of the run's intent share")
-    amount = parser.add_mutually_exclusive_group()
-    amount.add_argument("--by-amount", metavar="N", help="of raise: how much more")
-    amount.add_argument("--to", metavar="N", help="of raise: the new limit")
-    parser.add_argument("--reason", default="", metavar="TEXT", help="of raise: why; it is kept with the ledger")
-    parser.add_argument("--by", metavar="USERNAME", help="of raise: who says so: needs outlast_flows.raise_budget")
+    verb = verbs.below(parser)
+    show = verb("show", "how the ledgers of a run and of its intent stand")
+    allow = verb("raise", "allow more of one kind; what waits because of it goes on")
+    limit_ = verb("limit", "limit what all runs of a run's intent may use together; again sets the limits anew")
+    for one in (show, allow, limit_):
+        one.add_argument("id", metavar="ID", help="id, unique beginning of an id, or FLOW:KEY")
+    allow.add_argument("kind", choices=[kind.value for kind in BudgetKind], metavar="KIND", help="such as model_calls")
+    allow.add_argument("--intent", action="store_true", help="the limit that all runs of the run's intent share")
+    amount = allow.add_mutually_exclusive_group(required=True)
+    amount.add_argument("--by-amount", metavar="N", help="how much more")
+    amount.add_argument("--to", metavar="N", help="the new limit")
+    limit_.add_argument("limits", nargs="+", metavar="KIND=N", help="such as model_calls=100 cost=20.00")
+    limit_.add_argument("--keep", action="append", default=[], metavar="KIND=N", help="what of it only verification may use")
+    limit_.add_argument("--soft", type=float, default=DEFAULT_SOFT, metavar="SHARE", help="warn at this share of each limit")
+    for one in (allow, limit_):
+        one.add_argument("--reason", required=True, metavar="TEXT", help="why; it is kept with the ledger")
+        one.add_argument("--by", required=True, metavar="USERNAME", help=f"who says so: needs {PERMISSION}")
 
 
-def answer(*, action: str, id: str, using: str | None, **options: Any) -> tuple[Any, str, str]:
+def answer(*, what: str, id: str, using: str | None, **options: Any) -> tuple[Any, str, str]:
     """What the verb gives: the data, the same as text, and a sentence about it.
 
     Raises:
-        CommandError: wrong usage, or refused. OutlastError: there is no such run, or the amount is none.
+        CommandError: wrong usage, or refused. OutlastError: there is no such run, the amount is none, or nobody says why.
     """
     workflow = find.workflow(id, using)
-    if action == "show":
+    if what == "show":
         rows = of(workflow, using=using)
         return as_data(rows), as_table(rows), f"{len(rows)} ledgers" if rows else "no budget was drawn on so far"
-    missing = [name for name in ("kind", "reason", "by") if not options[name]]
-    if options["by_amount"] is None and options["to"] is None:
-        missing.append("by-amount or --to")
-    if missing:
-        wanted = ", ".join(name if name == "kind" else f"--{name}" for name in missing)
-        raise CommandError(f"raise needs {wanted}.", returncode=2)
-    owner = {"intent": identify.get(workflow, using).intent_id} if options["intent"] else {"workflow": workflow}
-    found = raise_(
-        kind=options["kind"],
-        by_amount=options["by_amount"],
-        to=options["to"],
-        by=find.user(options["by"], using),
-        reason=options["reason"],
-        using=using,
-        **owner,
-    )
+    return _raise(workflow, using, **options) if what == "raise" else _limit(workflow, using, **options)
+
+
+def _raise(
+    workflow: UUID,
+    using: str | None,
+    *,
+    kind: str,
+    intent: bool,
+    by_amount: str | None,
+    to: str | None,
+    by: str,
+    reason: str,
+    **_: Any,
+) -> tuple[Any, str, str]:
+    owner = {"intent": identify.get(workflow, using).intent_id} if intent else {"workflow": workflow}
+    found = raise_(kind=kind, by_amount=by_amount, to=to, by=find.user(by, using), reason=reason, using=using, **owner)
     if not found:
         raise CommandError(found.sentence)
     data = {
@@ -70,6 +79,28 @@ def answer(*, action: str, id: str, using: str | None, **options: Any) -> tuple[
         "lacking": {str(run): lacks for run, lacks in (found.lacking or {}).items()},
     }
     return data, f"{found.allowance}", said(found)
+
+
+def _limit(
+    workflow: UUID, using: str | None, *, limits: list[str], keep: list[str], soft: float, by: str, reason: str, **_: Any
+) -> tuple[Any, str, str]:
+    """The ledgers of the intent afterwards: kinds that are not named here stay as they were."""
+    who = find.permitted(by, PERMISSION, using)
+    intent = identify.get(workflow, using).intent_id
+    rows = set_limit(intent, by=who, reason=reason, soft=soft, kept=_amounts(keep), using=using, **_amounts(limits))
+    return as_data(rows), as_table(rows), f"{len(rows)} ledgers of the intent"
+
+
+def _amounts(given: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in given:
+        kind, equals, amount = one.partition("=")
+        if not equals:
+            raise CommandError(f"{one!r} is not KIND=N, such as model_calls=100.", returncode=2)
+        if kind in found:
+            raise CommandError(f"{kind} is limited twice.", returncode=2)
+        found[kind] = amount
+    return found
 
 
 def said(found: Raised) -> str:

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 from flows.core import visible
 from flows.core.errors import UnknownWorkflow
 from flows.models import Workflow
-from flows.services import identify
+from flows.services import identify, warrant
 
 BEGINNING = re.compile(r"[0-9a-f]{4,32}")
 
@@ -63,6 +63,6 @@ def permitted(name: str, permission: str, using: str | None) -> Any:
         CommandError: there is none, or they may not.
     """
     found = user(name, using)
-    if found is None or not (found.is_active and found.has_perm(permission)):
-        raise CommandError(f"{name!r} may not do this: it needs the permission {permission}.")
+    if found is None or not warrant.is_permitted(found, permission, identify.alias(using)):
+        raise CommandError(f"{name!r} may not do this: it needs the permission {permission}, and an active account.")
     return found

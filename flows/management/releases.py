@@ -222,7 +222,4 @@ def _user(name: str | None, using: str | None) -> Any:
     Raises:
         CommandError: there is none, or they may not.
     """
-    user = find.user(name, using)
-    if user is not None and not user.has_perm(PERMISSION):
-        raise CommandError(f"{name} may not do this: it needs the permission {PERMISSION}.")
-    return user
+    return find.permitted(name, PERMISSION, using) if name else None

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from flows.core import visible
+from flows.core.deadlines import OF_WAITS
 from flows.core.protocol import WAIT_KINDS, AttemptOutcome
 from flows.services.describe import Description, ReleaseView, WaitView
 
@@ -79,7 +80,7 @@ def description(found: Description) -> str:
             ", ".join(f"{one['name']} {one['reference']} ({one['status']})".replace("  ", " ") for one in found.commitments)
             or "none",
         ),
-        *(("deadline", deadline(one)) for one in found.deadlines if one["kind"] != "wait"),
+        *(("deadline", deadline(one)) for one in found.deadlines if one["kind"] not in OF_WAITS),
         ("may become", ", ".join(found.legal_moves) or "nothing else: this is the end"),
         ("next nodes", ", ".join(f"{target} ({label})" if label else target for label, target in found.next_nodes) or "none"),
         ("decision", found.decision_needed),

@@ -176,6 +176,7 @@ KEPT = {
     "outlast_policy": "'by_id'",
     "outlast_release": "'by_id'",
     "outlast_budget_entry": "'by_id'",
+    "outlast_competence_opening": "'by_id'",
 }
 
 TRIGGERS = "".join(
@@ -415,6 +416,38 @@ class Migration(migrations.Migration):
                         condition=models.Q(("allowed__gte", 0), ("burned__gte", 0)), name="outlast_competence_counts"
                     ),
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="CompetenceOpening",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("flow_name", models.TextField(verbose_name="flow")),
+                ("node", models.TextField(verbose_name="node")),
+                ("release", models.TextField(blank=True, verbose_name="release")),
+                ("burned", models.IntegerField(verbose_name="errors")),
+                ("allowed", models.IntegerField(verbose_name="errors allowed")),
+                ("closed_at", models.DateTimeField(verbose_name="closed")),
+                ("reason", models.TextField(verbose_name="reason")),
+                ("by_label", models.TextField(blank=True, verbose_name="by")),
+                ("at", models.DateTimeField(verbose_name="at")),
+                (
+                    "by",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "opening of an envelope",
+                "verbose_name_plural": "openings of envelopes",
+                "db_table": "outlast_competence_opening",
+                "default_permissions": ("view",),
+                "indexes": [models.Index(fields=["flow_name", "node", "release", "id"], name="outlast_competence_opened")],
             },
         ),
         migrations.CreateModel(

@@ -9,7 +9,7 @@ from flows.models.intent import Intent, IntentRevision
 from flows.models.log import Transition
 from flows.models.notice import Notice
 from flows.models.operation import Operation, Resolution
-from flows.models.policy import Competence, CurrentRelease, Policy, Release
+from flows.models.policy import Competence, CompetenceOpening, CurrentRelease, Policy, Release
 from flows.models.verdict import Observation, Verdict, Verification
 from flows.models.wait import Timer, TimerStatus, Wait
 from flows.models.worker import Tick, Worker, WorkerStatus
@@ -23,6 +23,7 @@ __all__ = [
     "Candidate",
     "Commitment",
     "Competence",
+    "CompetenceOpening",
     "CurrentRelease",
     "Event",
     "EventStatus",

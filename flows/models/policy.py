@@ -1,4 +1,4 @@
-"""Policy, Release, CurrentRelease, Competence: under what a workflow may act, as versioned records (H1, I1)."""
+"""Policy, Release, CurrentRelease, Competence, CompetenceOpening: under what a workflow may act, as versioned records (H1, I1)."""
 
 from __future__ import annotations
 
@@ -112,3 +112,28 @@ class Competence(models.Model):
 
     def __str__(self) -> str:
         return f"{self.flow_name}.{self.node}: {self.burned}/{self.allowed}"
+
+
+class CompetenceOpening(models.Model):
+    """That a closed envelope was opened again: what it had counted, since when it was closed, who opened it, and why. Append-only."""
+
+    flow_name = models.TextField(_("flow"))
+    node = models.TextField(_("node"))
+    release = models.TextField(_("release"), blank=True)
+    burned = models.IntegerField(_("errors"))
+    allowed = models.IntegerField(_("errors allowed"))
+    closed_at = models.DateTimeField(_("closed"))
+    reason = models.TextField(_("reason"))
+    by = _person()
+    by_label = models.TextField(_("by"), blank=True)
+    at = models.DateTimeField(_("at"))
+
+    class Meta:
+        db_table = "outlast_competence_opening"
+        verbose_name = _("opening of an envelope")
+        verbose_name_plural = _("openings of envelopes")
+        default_permissions = ("view",)
+        indexes = [models.Index(fields=["flow_name", "node", "release", "id"], name="outlast_competence_opened")]
+
+    def __str__(self) -> str:
+        return f"{self.flow_name}.{self.node}, {self.at}"

@@ -257,9 +257,10 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     returned = False
     try:
         with limits.limit(_timeout(owned)):
-            if taken_over:  # before the pass, which uses the approval up and sets the budget aside
+            known = owned.state.activity.known
+            if taken_over and not known:  # before the pass, which uses the approval up and sets the budget aside
                 attempt.checkpoint_conflict = conflict_of(owned, attempt, node)
-            if owned.definition.passes(node.name):
+            if owned.definition.passes(node.name) and not known:
                 gating.pass_gate(owned, attempt, limits.placements)
             whole = begun.begin("", _request(node.own_effect, owned)) if node.own_effect is not None else None
             answer = call(function, attempt) if whole is None or not whole.done else whole.evidence

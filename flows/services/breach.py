@@ -8,7 +8,9 @@ Telling happens at least once, and its event has one id: twice is once. It is to
 
 from __future__ import annotations
 
+from flows.core.deadlines import BREACHED, KINDS
 from flows.core.policies import CANCEL, ESCALATE
+from flows.core.protocol import TimerKind
 from flows.models import Commitment
 from flows.models.commitment import LIVE
 from flows.services import control, people
@@ -17,8 +19,7 @@ from flows.services.events import signal
 from flows.store import commitments as store
 from flows.store.sql import committing
 
-EVENT = "commitment.breached"
-BREACHED = "COMMITMENT_BREACHED"
+CODE = KINDS[TimerKind.COMMITMENT_DEADLINE].code
 
 
 def tell(limit: int, using: str) -> int:
@@ -27,7 +28,7 @@ def tell(limit: int, using: str) -> int:
     told = 0
     for row in rows.order_by("breached_at")[:limit]:
         body = {"workflow": str(row.workflow_id), "commitment": row.name, "kind": row.kind, "reference": row.reference}
-        signal(f"{EVENT}/{row.pk}", EVENT, key=str(row.workflow_id), payload=body, using=using)
+        signal(f"{BREACHED}/{row.pk}", BREACHED, key=str(row.workflow_id), payload=body, using=using)
         found = declared(row)
         deadline = found.deadline if found is not None else None
         if deadline is not None and deadline.then is CANCEL and row.status in LIVE:
@@ -35,6 +36,6 @@ def tell(limit: int, using: str) -> int:
         with committing("told of breach", using):
             first = store.told(row.pk, using)
             if first and deadline is not None and deadline.then is ESCALATE:
-                people.tell(row.workflow_id, deadline.escalate_to, BREACHED, BREACHED, using)
+                people.tell(row.workflow_id, deadline.escalate_to, CODE, CODE, using)
         told += first
     return told

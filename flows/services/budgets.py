@@ -16,17 +16,14 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
-
 from flows import registry
-from flows.core import payload
 from flows.core.budget import MOST, ZERO, Amount, Budget, Ledger, amount_of, amounts_of, kind_of, plain, soft_limit, written
 from flows.core.errors import OutcomeUnknown, UnknownIntent, UnknownWorkflow, UsageError
 from flows.core.protocol import SUSPENDED, BudgetEntryKind, BudgetKind, Status
 from flows.core.verdicts import Verdict
 from flows.models import Budget as Row
 from flows.models import Workflow
-from flows.services import control, describe, identify, ledger
+from flows.services import control, identify, ledger, warrant, way_on
 from flows.store import allowances, budgets, locks
 from flows.store import leave as store
 from flows.store.allowances import Change
@@ -35,7 +32,6 @@ from flows.store.sql import committing
 logger = logging.getLogger("outlast.budgets")
 
 PERMISSION = "outlast_flows.raise_budget"
-MAX_REASON = 2000
 DEFAULT_SOFT = 0.8
 #: A run that does not go on until a person says so; with an outcome of `SUSPENDED`.
 STOPPED = (Status.WAITING, Status.PAUSED)
@@ -71,14 +67,12 @@ class Code(StrEnum):
 
     RAISED = "raised"
     NOT_PERMITTED = "not_permitted"
-    NO_REASON = "no_reason"
     TOO_LATE = "too_late"
 
 
 SENTENCES: dict[Code, str] = {
     Code.RAISED: "Raised.",
     Code.NOT_PERMITTED: "You may not raise a budget: that needs the permission outlast_flows.raise_budget.",
-    Code.NO_REASON: "Say why: the reason is part of the record.",
     Code.TOO_LATE: "Too late: it has ended.",
 }
 
@@ -136,14 +130,17 @@ def limit(
 
     Args:
         intent: the intent, or a run of it. limits: kinds with their limits, `limit(run, model_calls=100, cost="20.00")`.
-        by: who says so. soft: the share of each limit at which to warn. kept: what of it only verification may use.
+        by: the user, whose right is looked up anew; None: code of the project. reason: why; kept with the ledgers. A user says why.
+        soft: the share of each limit at which to warn. kept: what of it only verification may use.
     Raises:
-        UnknownIntent: there is none. BadAmount: a limit is none.
+        UnknownIntent: there is none. BadAmount: a limit is none. ReasonMissing: `by` is named, and says not why.
+        NotPermitted: `by` is a user who may not.
     """
     alias = identify.alias(using)
+    warrant.check(by, PERMISSION, alias)
+    reason = warrant.reason(reason, "why that is the limit") if by is not None else reason
     intent_id = identify.intent_id(intent)
     declared = _as_budget(limits, soft, kept)
-    payload.check_text(reason, "the reason")
     with committing("limit budgets", alias):
         if locks.intent(intent_id, alias) is None:
             raise UnknownIntent(intent)
@@ -201,7 +198,7 @@ def raise_(
         by: the user; rights are looked up anew. reason: why, in words; kept with the ledger.
     Raises:
         UnknownWorkflow, UnknownIntent: there is none. BadAmount: it is no amount, or not more. NotLimited: there is no such limit.
-        NobodyRaises: `by` is no user. PayloadError: the reason cannot be stored.
+        NobodyRaises: `by` is no user. ReasonMissing: nobody says why.
     """
     alias = identify.alias(using)
     wanted = kind_of(kind, "raise", BadAmount)
@@ -210,14 +207,10 @@ def raise_(
     if (by_amount is None) == (to is None):
         raise BadAmount("Say how much more, or up to what: by_amount= or to=.")
     more = amount_of(wanted, by_amount if to is None else to, "raise", BadAmount)
-    if getattr(by, "pk", None) is None:
-        raise NobodyRaises
-    payload.check_text(reason, "the reason")
-    user = get_user_model()._default_manager.using(alias).filter(pk=by.pk).first()  # noqa: SLF001 - does not assume `objects`
-    if user is None or not user.is_active or not user.has_perm(PERMISSION):
+    identify.user(by, NobodyRaises)
+    if not warrant.is_permitted(by, PERMISSION, alias):
         return Raised(Code.NOT_PERMITTED, wanted.value)
-    if not reason.strip():
-        return Raised(Code.NO_REASON, wanted.value)
+    reason = warrant.reason(reason, "why more is allowed")
     with committing("raise budget", alias):
         live, found = _of_workflow(workflow, wanted, alias) if intent is None else _of_intent(intent, wanted, alias)
         if not live and intent is None:
@@ -233,11 +226,9 @@ def raise_(
             raise BadAmount(f"The limit of {wanted.value} would be {would}; a limit is below {MOST:f}. It is {now} now.")
         share = found.soft / found.allowance if found.soft and found.allowance else Decimal(str(DEFAULT_SOFT))
         soft = soft_limit(allowance, float(share))
-        _change(
-            found, allowance, soft, found.kept, workflow if intent is None else None, user, reason.strip()[:MAX_REASON], alias
-        )
-        resumed, lacking = _go_on(live, user, reason, alias)
-    logger.info("budget of %s raised to %s by %s; %s runs go on", wanted, allowance, identify.label(user), len(resumed))
+        _change(found, allowance, soft, found.kept, workflow if intent is None else None, by, reason, alias)
+        resumed, lacking = _go_on(live, by, reason, alias)
+    logger.info("budget of %s raised to %s by %s; %s runs go on", wanted, allowance, identify.label(by), len(resumed))
     return Raised(Code.RAISED, wanted.value, plain(wanted, allowance), tuple(resumed), lacking)
 
 
@@ -314,7 +305,7 @@ def _go_on(live: Iterable[UUID], by: Any, reason: str, using: str) -> tuple[list
 
 def _lacks(row: Workflow, using: str) -> str:
     if row.status != Status.WAITING or row.error_code != Verdict.BUDGET_EXHAUSTED:
-        return describe.decision_needed(row, (), using)
+        return way_on.needed(row, (), using).says
     definition = registry.definition(row.flow_name, row.flow_version)
     if definition is None or row.node not in definition.nodes:
         return ""

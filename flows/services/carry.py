@@ -20,7 +20,7 @@ from flows.core.moves import Park
 from flows.core.nodes.activity import RETRY_WINDOW, Activity
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import Pipeline
-from flows.core.protocol import Outcome
+from flows.core.protocol import SUSPENDING, Outcome
 from flows.core.state import State, WaitState
 from flows.core.versions import Walked
 from flows.models import Commitment, Wait, Workflow
@@ -28,12 +28,11 @@ from flows.models.commitment import LIVE as OWED
 from flows.services.follow import timeout_of
 from flows.services.operation import declared
 from flows.services.owned import state_of
+from flows.services.untouched import called
 from flows.store import operations
 from flows.store.claim import Claimed
 from flows.store.load import load, whole
 
-#: Waits that stand for a suspension.
-FOR_PERSON = frozenset({"human", "reconciliation"})
 #: Codes by which the engine knows how to go on at the node where it stood.
 OF_NODE = frozenset({DEFINITION_FAULT, VISITS_EXHAUSTED})
 
@@ -112,7 +111,7 @@ def _wait(seen: Seen, node: Node, walked: Walked, using: str, *, same: bool, act
     wait = seen.state.wait
     if wait is None:
         return None, None
-    if wait.kind in FOR_PERSON:
+    if wait.kind in SUSPENDING:
         suspended = seen.outcome not in ("", Outcome.WAITING, Outcome.WORKFLOW_MIGRATION_REQUIRED)
         return (wait.id, None) if suspended else (None, None)
     if wait.kind == RETRY_WINDOW:
@@ -127,7 +126,7 @@ def _entered(state: State, node: Node, walked: Walked) -> Park | None:
     """The wait that the node would open if it were entered now."""
     at = replace(state, node=node.name, wait=None, results=MappingProxyType({**state.results, **walked.results}))
     try:
-        move = node.enter(at)
+        move = called(node.enter, at)
     except Exception as fault:
         raise CannotMigrate(f"a function of node {node.name!r} raised {type(fault).__name__}") from fault
     return move if isinstance(move, Park) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -11,18 +12,21 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.commitments import Commits
 from flows.core.effects import OperationStatus
-from flows.core.errors import UsageError
+from flows.core.errors import PayloadError, UsageError
 from flows.core.nodes.activity import Activity
 from flows.core.protocol import CommitmentStatus
 from flows.models import Commitment
 from flows.models.commitment import LIVE
-from flows.services import identify, obligations
+from flows.services import identify, obligations, warrant
 from flows.store import commitments as store
 from flows.store import locks
-from flows.store.commitments import Planned
+from flows.store.commitments import OPEN, Planned
 from flows.store.sql import committing
 
 logger = logging.getLogger("outlast.commitments")
+
+
+PERMISSION = "outlast_flows.service_commitment"
 
 
 class UnknownCommitment(UsageError):
@@ -31,7 +35,8 @@ class UnknownCommitment(UsageError):
     code = "UNKNOWN_COMMITMENT"
 
     def __init__(self, commitment: object) -> None:
-        super().__init__(f"There is no commitment {commitment!s:.80}. `flows.commitments.active()` gives those that are live.")
+        live = "`flows.commitments.active()` and `manage.py flows commitments list` give those that are live."
+        super().__init__(f"There is no commitment {commitment!s:.80}. {live}")
 
 
 def active(
@@ -59,18 +64,46 @@ def active(
     return list(found)
 
 
+def get(commitment: Any, *, using: str | None = None) -> Commitment:
+    """The row as it is now.
+
+    Raises:
+        UnknownCommitment: there is none.
+    """
+    number = str(getattr(commitment, "pk", commitment))
+    rows = Commitment.objects.using(identify.alias(using)).select_related("workflow")
+    row = rows.filter(pk=int(number)).first() if number.isascii() and number.isdigit() and len(number) < 19 else None
+    if row is None:
+        raise UnknownCommitment(commitment)
+    return row
+
+
+def refusal(commitment: Any, *, using: str | None = None) -> str:
+    """Why one cannot be ended by somebody's word, as it is now."""
+    row = get(commitment, using=using)
+    if row.status in OPEN:
+        return "Its release is under way, or nobody knows yet what became of it: settle its operation. Nothing was changed."
+    if row.status == CommitmentStatus.PLANNED:
+        return "It has not begun: nobody knows yet whether its call has happened. Nothing was changed."
+    return f"It has ended: it is {row.status}. Nothing was changed."
+
+
 def fulfil(commitment: Any, *, by: Any, reason: str, using: str | None = None) -> bool:
     """Say that it has been fulfilled. False: it had ended, or its release is under way.
 
+    Args:
+        commitment: the row, or its id. by: who says so; only recorded. reason: why, in words; kept with the commitment.
     Raises:
-        UnknownCommitment: there is none. PayloadError: the reason cannot be stored.
+        UnknownCommitment: there is none. ReasonMissing: nobody says why.
     """
     return _end(commitment, CommitmentStatus.FULFILLED, by, reason, "", using)
 
 
 def transfer(commitment: Any, *, to: str, by: Any, reason: str, using: str | None = None) -> bool:
-    """Hand it over to somebody who services it from now on. Answers and errors as `fulfil`."""
+    """Hand it over to somebody who services it from now on. Answers and errors as `fulfil`; PayloadError: `to` cannot be stored, or is empty."""
     payload.check_text(to, "the new holder")
+    if not to.strip():
+        raise PayloadError("the new holder", "is empty: say to whom it goes over")
     return _end(commitment, CommitmentStatus.TRANSFERRED, by, reason, to, using)
 
 
@@ -79,13 +112,14 @@ def defer(commitment: Any, *, by: Any, reason: str, using: str | None = None) ->
     return _end(commitment, CommitmentStatus.DEFERRED, by, reason, "", using)
 
 
+#: The words of the admin and of the command.
+ENDINGS: dict[str, Callable[..., bool]] = {"fulfil": fulfil, "transfer": transfer, "defer": defer}
+
+
 def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder: str, using: str | None) -> bool:
     alias = identify.alias(using)
-    payload.check_text(reason, "the reason")
-    number = getattr(commitment, "pk", commitment)
-    row = Commitment.objects.using(alias).filter(pk=number).first() if str(number).isdigit() else None
-    if row is None:
-        raise UnknownCommitment(commitment)
+    reason = warrant.reason(reason, "why the commitment ends")
+    row = get(commitment, using=alias)
     with committing("end commitment", alias):
         locks.workflows([row.workflow_id], alias)
         ended = store.end(
@@ -94,7 +128,7 @@ def _end(commitment: Any, status: CommitmentStatus, by: Any, reason: str, holder
             by=identify.label(by),
             commitment=row.pk,
             holder=holder,
-            reason=identify.reason(reason),
+            reason=reason,
             using=alias,
         )
         if ended:

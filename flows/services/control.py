@@ -17,7 +17,7 @@ from flows.core.history import BY_ENGINE
 from flows.core.protocol import LIVE, SUSPENDED, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Intent, Workflow
-from flows.services import identify, inherit, ledger, obligations
+from flows.services import identify, ledger, obligations
 from flows.services.start import Started, start
 from flows.store import leave as store
 from flows.store import locks
@@ -25,11 +25,14 @@ from flows.store.sql import committing, dumps
 
 
 class Answer(StrEnum):
-    """accepted: it is done (or will be at the next step). already: it was so before. too_late: it can no longer be."""
+    """accepted: it is done (or will be at the next step). already: it was so before. too_late: it can no longer be. moved: it is not where
+    who asks has seen it (`seen`), so nothing was done.
+    """
 
     ACCEPTED = "accepted"
     ALREADY = "already"
     TOO_LATE = "too_late"
+    MOVED = "moved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +62,26 @@ class Superseded:
 
 
 _LIVE = sorted(status.value for status in LIVE - {Status.CANCELLING})
+_COMPUTING = frozenset({Status.RUNNABLE, Status.RUNNING, Status.RECONCILING})
 
 
-def cancel(workflow: Any, *, reason: str = "", by: Any = None, using: str | None = None) -> Controlled:
+def seen_of(row: Workflow) -> str:
+    """Where a run is, as a form carries it: what a person decides about it is about this and nothing else.
+
+    At rest each arrow makes it another state. While it computes its steps do not: whoever stops it means whatever it is doing.
+    """
+    return f"computing:{row.epoch}" if row.status in _COMPUTING else f"{row.status}:{row.version}"
+
+
+def cancel(workflow: Any, *, reason: str = "", by: Any = None, seen: str | None = None, using: str | None = None) -> Controlled:
     """Cancel a run: raise its epoch so that nothing late commits, end its attempt and waits, then cancelled. Twice is once.
 
+    Args:
+        workflow: the run, or its id. reason: why; kept in its log. by: who asks. seen: `seen_of` what was shown; None does not look.
     Raises:
-        UnknownWorkflow: there is none.
+        UnknownWorkflow: there is none. NotAUser: `by` is no stored user; so say all verbs here.
     """
-    return _cancel(workflow, reason, by, None, using)
+    return _cancel(workflow, reason, by, None, using, seen)
 
 
 def cancel_decided(workflow: UUID, code: str, using: str, deadlines: Sequence[str] = ()) -> Controlled:
@@ -76,18 +90,21 @@ def cancel_decided(workflow: UUID, code: str, using: str, deadlines: Sequence[st
     return _cancel(workflow, code, None, noted, using)
 
 
-def _cancel(workflow: Any, reason: str, by: Any, noted: dict[str, Any] | None, using: str | None) -> Controlled:
+def _cancel(
+    workflow: Any, reason: str, by: Any, noted: dict[str, Any] | None, using: str | None, seen: str | None = None
+) -> Controlled:
     alias = identify.alias(using)
-    row_id = identify.workflow_id(workflow)
+    row_id, who = identify.workflow_id(workflow), identify.label(by)
     with committing("cancel", alias):
         status = _locked_status(row_id, workflow, alias)
+        if status not in TERMINAL and status != Status.CANCELLING and _has_moved(row_id, seen, alias):
+            return Controlled(Answer.MOVED, status, row_id)
         if status == Status.CANCELLING and obligations.aim(row_id, Status.CANCELLED, alias):
             return Controlled(Answer.ACCEPTED, status, row_id)
         if status in (Status.CANCELLED, Status.CANCELLING):
             return Controlled(Answer.ALREADY, status, row_id)
         if status in TERMINAL:
             return Controlled(Answer.TOO_LATE, status, row_id)
-        who = identify.label(by)
         _on_the_way([row_id], Status.CANCELLED, "CANCEL_REQUESTED", "cancel", who, reason, alias, noted)
         ledger.settle_fenced([row_id], "CANCEL_REQUESTED", alias)
         status = _locked_status(row_id, workflow, alias)
@@ -115,6 +132,7 @@ def supersede(
     """
     alias = identify.alias(using)
     intent_id = identify.intent_id(intent)
+    identify.user(by)
     payload.check_text(goal, "the goal")
     with committing("supersede", alias):
         found = locks.intent(intent_id, alias)
@@ -138,8 +156,6 @@ def supersede(
         started = None
         if flow is not None:
             started = start(flow, input, key=key, intent=intent_id, by=by, using=alias)
-            if started.created:
-                inherit.carry(flow.definition, started.id, intent_id, version, ids, alias)
     return Superseded(Answer.ACCEPTED, intent_id, version, tuple(ids), started)
 
 
@@ -166,6 +182,7 @@ def cancel_intent(intent: Any, *, reason: str = "", by: Any = None, using: str |
     """
     alias = identify.alias(using)
     intent_id = identify.intent_id(intent)
+    identify.user(by)
     with committing("cancel intent", alias):
         found = locks.intent(intent_id, alias)
         if found is None:
@@ -180,49 +197,57 @@ def cancel_intent(intent: Any, *, reason: str = "", by: Any = None, using: str |
     return Superseded(Answer.ACCEPTED, intent_id, version, tuple(ids))
 
 
-def pause(workflow: Any, *, reason: str = "", by: Any = None, using: str | None = None) -> Controlled:
+def pause(workflow: Any, *, reason: str = "", by: Any = None, seen: str | None = None, using: str | None = None) -> Controlled:
     """Hold a run. A running attempt is not fenced: its result is kept, then the run is paused.
 
+    Args:
+        As `cancel`.
     Raises:
         UnknownWorkflow: there is none.
     """
     alias = identify.alias(using)
-    row_id = identify.workflow_id(workflow)
+    row_id, who = identify.workflow_id(workflow), identify.label(by)
     with committing("pause", alias):
         status = _locked_status(row_id, workflow, alias)
         if status == Status.PAUSED:
             return Controlled(Answer.ALREADY, status, row_id)
+        if status not in TERMINAL and _has_moved(row_id, seen, alias):
+            return Controlled(Answer.MOVED, status, row_id)
         if status in (Status.RUNNING, Status.RECONCILING):
             asked = store.ask_pause(row_id, alias)
             return Controlled(Answer.ACCEPTED if asked else Answer.ALREADY, status, row_id)
-        if not store.pause(row_id, identify.label(by), _reason(reason), alias):
+        if not store.pause(row_id, who, _reason(reason), alias):
             return Controlled(Answer.TOO_LATE, status, row_id)
     return Controlled(Answer.ACCEPTED, Status.PAUSED, row_id)
 
 
-def resume(workflow: Any, *, at: str | None = None, reason: str = "", by: Any = None, using: str | None = None) -> Controlled:
+def resume(
+    workflow: Any, *, at: str | None = None, reason: str = "", by: Any = None, seen: str | None = None, using: str | None = None
+) -> Controlled:
     """Let a paused run go on, or one that is suspended for a person. It becomes ready; the gate decides before anything runs.
 
     Args:
-        workflow: the run. at: of a run that a gate has suspended: the node where it goes on, one of those on which that gate stands: the
-            candidate is decided anew, or verified anew, and what is outside is looked at anew. None: where it is.
-        reason, by: for the log.
+        at: of a run that a gate has suspended: the node where it goes on, one of those on which that gate stands: the candidate is decided
+            anew, or verified anew, and what is outside is looked at anew. None: where it is.
+        The others as `cancel`.
 
     Raises:
         UnknownWorkflow: there is none. OutcomeUnknown: nobody knows whether an effect of it happened, and only a person can say.
         CannotResumeAt: `at` is no node on which the gate stands, or no gate has suspended it.
     """
     alias = identify.alias(using)
-    row_id = identify.workflow_id(workflow)
+    row_id, who = identify.workflow_id(workflow), identify.label(by)
     with committing("resume", alias):
         status = _locked_status(row_id, workflow, alias)
+        if status in (Status.WAITING, Status.PAUSED) and _has_moved(row_id, seen, alias):
+            return Controlled(Answer.MOVED, status, row_id)
         if status in (Status.RUNNING, Status.RECONCILING) and store.withdraw_pause(row_id, alias):
             return Controlled(Answer.ACCEPTED, status, row_id)
         if status in (Status.WAITING, Status.PAUSED) and (doubts := obligations.doubts(row_id, alias, again=at is not None)):
             raise OutcomeUnknown(row_id, doubts)
         if at is not None and status not in TERMINAL:
             _may_resume_at(row_id, at, alias)
-        ready = store.resume(row_id, at, identify.label(by), _reason(reason), conf.PRIORITY_SECONDS, alias)
+        ready = store.resume(row_id, at, who, _reason(reason), conf.PRIORITY_SECONDS, alias)
         if ready is None:
             return Controlled(Answer.TOO_LATE if status in TERMINAL else Answer.ALREADY, status, row_id)
         after_commit(hints_for([ready]), alias)
@@ -249,6 +274,11 @@ def _locked_status(row_id: UUID, asked: Any, using: str) -> str:
         raise UnknownWorkflow(asked)
     status: str = Workflow.objects.using(using).values_list("status", flat=True).get(pk=row_id)
     return status
+
+
+def _has_moved(row_id: UUID, seen: str | None, using: str) -> bool:
+    """Whether a locked run is not where somebody has seen it."""
+    return seen is not None and seen != seen_of(Workflow.objects.using(using).only("status", "version", "epoch").get(pk=row_id))
 
 
 def _next_version(intent_id: UUID, goal: str | None, status: str, ended_as: str, reason: str, by: Any, using: str) -> int | None:

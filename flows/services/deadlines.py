@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from flows import registry
-from flows.core.deadlines import KINDS
+from flows.core.deadlines import EXPIRED, DeadlineKind, kind_of
 from flows.core.decide import Decided
 from flows.core.moves import Park, Suspend
 from flows.core.protocol import TimerKind
-from flows.models import Timer
+from flows.models import Timer, Wait
 from flows.services import notices, obligations, people
 from flows.services.events import Reception, signal
 from flows.services.follow import still_passed
@@ -27,8 +27,6 @@ from flows.store import obligations as standings
 from flows.store.sql import committing
 
 logger = logging.getLogger("outlast.deadlines")
-
-EVENT = "deadline.expired"
 
 
 def acts(decided: Decided) -> bool:
@@ -72,15 +70,13 @@ def release(found: Sequence[tuple[UUID, str, str]], using: str) -> None:
 
 def tell(limit: int, using: str) -> int:
     """Record the events of deadlines that have passed; how many."""
-    rows = Timer.objects.using(using).select_related("workflow").filter(untold=True).order_by("pk")
-    told = 0
-    for timer in rows[:limit]:
-        told += _tell(timer, using)
-    return told
+    rows = list(Timer.objects.using(using).select_related("workflow").filter(untold=True).order_by("pk")[:limit])
+    waits = dict(Wait.objects.using(using).filter(pk__in={row.wait_id for row in rows}).values_list("pk", "kind")) if rows else {}
+    return sum(_tell(timer, kind_of(timer.kind, waits.get(timer.wait_id or 0)), using) for timer in rows)
 
 
-def _tell(timer: Timer, using: str) -> bool:
-    row, kind = timer.workflow, KINDS[timer.kind]
+def _tell(timer: Timer, kind: DeadlineKind, using: str) -> bool:
+    row = timer.workflow
     body = {
         "workflow": str(row.pk),
         "flow": row.flow_name,
@@ -90,7 +86,7 @@ def _tell(timer: Timer, using: str) -> bool:
         "due": timer.due_at.isoformat(),
     }
     with committing("tell of deadline", using):
-        first = signal(f"{EVENT}/{timer.pk}", EVENT, key=str(row.pk), payload=body, using=using)
+        first = signal(f"{EXPIRED}/{timer.pk}", EXPIRED, key=str(row.pk), payload=body, using=using)
         if not store.told(timer.pk, using):
             return False
         if kind.told and row.user_id is not None and first.answer is not Reception.ALREADY:

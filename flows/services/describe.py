@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef
-from django.db.models.functions import Now
+from django.db.models import Exists, F, OuterRef, Subquery
 
 from flows import registry
 from flows.core import fold, payload
-from flows.core.deadlines import KINDS
-from flows.core.effects import OperationKind, OperationStatus
-from flows.core.protocol import MOVES, SUSPENDED, TERMINAL, WAIT_KINDS, Outcome, Status, WaitStatus
-from flows.core.releases import ANY
-from flows.core.verdicts import WAY_ON, Verdict
+from flows.core.deadlines import KINDS, kind_of
+from flows.core.protocol import MOVES, TERMINAL, WAIT_KINDS, Status, WaitStatus
 from flows.models import (
     Activity,
     Attempt,
     Commitment,
-    Operation,
     Timer,
     Transition,
     Wait,
-    Worker,
     Workflow,
 )
 from flows.models import (
     Verdict as VerdictRow,
 )
-from flows.models.worker import WorkerStatus
-from flows.services import identify, releases, undoing
+from flows.services import control, identify, releases, way_on
 from flows.services.identify import get
 from flows.store import releases as store
 
@@ -77,7 +70,12 @@ class ReleaseView:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The five answers about one workflow, and its timeline."""
+    """The five answers about one workflow, and its timeline.
+
+    Attributes:
+        ways_on: the steps (`flows.core.verdicts.Way`) behind `decision_needed`.
+        seen: the state that is described, as `resume`, `pause`, `cancel` and `policies.adopt` take it.
+    """
 
     id: UUID
     flow: str
@@ -95,6 +93,8 @@ class Description:
     legal_moves: list[str]
     next_nodes: list[tuple[str, str]]
     decision_needed: str
+    ways_on: list[str] = field(default_factory=list)
+    seen: str = ""
     timeline: list[dict[str, Any]] = field(default_factory=list)
     attempts: list[dict[str, Any]] = field(default_factory=list)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
@@ -116,6 +116,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
     waits = [_wait_view(wait) for wait in Wait.objects.using(alias).filter(workflow_id=row.pk, status=WaitStatus.OPEN)]
     node = registry.node(row.flow_name, row.flow_version, row.node)
     intent = row.intent
+    needed = way_on.needed(row, waits, alias)
     return Description(
         id=row.pk,
         flow=row.flow_name,
@@ -134,7 +135,9 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
             status.value for status in MOVES[Status(row.status)] if status != row.status or status is Status.RUNNING
         ),
         next_nodes=sorted(node.targets()) if node is not None and row.status not in TERMINAL else [],
-        decision_needed=decision_needed(row, waits, alias),
+        decision_needed=needed.says,
+        ways_on=[way.value for way in needed.ways],
+        seen=control.seen_of(row),
         timeline=timeline(row.pk, alias),
         attempts=attempts(row.pk, alias),
         verdicts=verdicts(row.pk, alias),
@@ -235,90 +238,21 @@ def _wait_view(wait: Wait) -> WaitView:
     )
 
 
-def decision_needed(row: Workflow, waits: Sequence[WaitView], using: str) -> str:
-    """What has to happen so that a run goes on, and who does it, in words."""
-    if row.status in TERMINAL:
-        return "none: the workflow has ended"
-    if row.owed:
-        asked = _asked_of_people(row, using)
-        if asked:
-            return asked
-        if row.target or row.status == Status.RECONCILING or _is_asked_about(row, using):
-            return _served(using)
-    if row.outcome == Outcome.WORKFLOW_MIGRATION_REQUIRED:
-        return _way_on(row, using)
-    if row.status == Status.PAUSED:
-        return "a person resumes it (flows.resume) or cancels it"
-    if row.outcome in SUSPENDED and row.error_code in WAY_ON:
-        return "a person " + WAY_ON[Verdict(row.error_code)].replace("{id}", str(row.pk))
-    if row.outcome in SUSPENDED:
-        return f"a person looks at {row.error_code}, then resumes or cancels"
-    for wait in waits:
-        if wait.kind == "approval":
-            return f"an answer to the approval request at {wait.node}"
-    if row.status == Status.RUNNABLE and not _is_offered(row, using):
-        if row.release and not releases.offering(row.release, using):
-            return f"a worker: no live one offers release {row.release}; start one, or move the run (flows releases move)"
-        where = f"queue {row.queue}" + (f" with placement {row.placement}" if row.placement else "")
-        return f"a worker: no live one offers {row.flow_name}@{row.flow_version} on {where}; start one, or restart those with older code"
-    return "none: it goes on by itself"
-
-
-def _way_on(row: Workflow, using: str) -> str:
-    """What to do about a run whose definition is not the one that it was started with, as far as this process knows the flow."""
-    refused = Transition.objects.using(using).filter(workflow_id=row.pk, error_code=row.error_code, note__isnull=False)
-    reason = (refused.order_by("-seq").values_list("note", flat=True).first() or {}).get("reason", "")
-    why = f" ({reason})" if reason else ""
-    steps = registry.steps(row.flow_name, row.flow_version)
-    if steps:
-        return f"a person migrates it to version {steps[-1].version} (flows migrate), or puts its shape back and resumes it{why}"
-    version = row.flow_version
-    return (
-        f"a version with migrate_from = {{{version}: …}}, then a person migrates it (flows migrate); "
-        f"or the shape of version {version} is put back, and a person resumes it{why}"
-    )
-
-
-def _asked_of_people(row: Workflow, using: str) -> str:
-    """What only a person can settle of what it owes; empty if there is nothing."""
-    mine = Operation.objects.using(using).filter(workflow_id=row.pk, due_at__isnull=True, worker_id__isnull=True)
-    doubts = list(mine.filter(status=OperationStatus.UNCERTAIN, again=False).values_list("pk", flat=True))
-    if doubts:
-        return f"a person says whether {', '.join(doubts)} happened (flows resolve){_held_back(row, using)}"
-    failed = mine.filter(status=OperationStatus.FAILED).exclude(kind=OperationKind.EFFECT)
-    if names := list(failed.values_list("pk", flat=True)):
-        ways = "be tried again, says that it was done by hand, or gives it up"
-        return f"a person lets {', '.join(names)} {ways} (flows resolve){_held_back(row, using)}"
-    held = Commitment.objects.using(using).filter(
-        workflow_id=row.pk, status__in=("active", "breached"), releasable=False, may_defer=False
-    )
-    if row.target and held.exists():
-        listed = ", ".join(held.values_list("name", flat=True))
-        return f"a person says what becomes of {listed}: fulfil, transfer or defer it (flows.commitments)"
-    return ""
-
-
-def _held_back(row: Workflow, using: str) -> str:
-    """What is not released before that; it may be needed."""
-    names = [one.name for one in undoing.held_back(row.pk, using)]
-    return f"; until then it keeps {', '.join(names)}" if names else ""
-
-
-def _is_asked_about(row: Workflow, using: str) -> bool:
-    """Whether a probe is going to ask about an effect of a workflow that stands still because of it."""
-    doubts = Operation.objects.using(using).filter(workflow_id=row.pk, status=OperationStatus.UNCERTAIN, due_at__isnull=False)
-    return row.status in (Status.WAITING, Status.PAUSED) and doubts.exists()
-
-
 def deadlines(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     """The deadlines of the workflow, its SLAs, waits, commitments and freshness, by time: `status` says what became of each.
 
     pending: to come. fired: it has passed, and the next decision handles it (that of a wait: the log says how). handled. stale: it changed
     nothing any more.
     """
-    rows = Timer.objects.using(using).filter(workflow_id=workflow_id, kind__in=KINDS).order_by("due_at", "pk")
+    of_wait = Subquery(Wait.objects.filter(pk=OuterRef("wait_id")).values("kind"))
+    rows = (
+        Timer.objects.using(using)
+        .filter(workflow_id=workflow_id, kind__in=KINDS)
+        .annotate(of_wait=of_wait)
+        .order_by("due_at", "pk")
+    )
     fields = ("name", "due_at", "status", "on_expiry", "fired_at")
-    return [{"kind": KINDS[row.kind].name, **{field: getattr(row, field) for field in fields}} for row in rows]
+    return [{"kind": kind_of(row.kind, row.of_wait).name, **{field: getattr(row, field) for field in fields}} for row in rows]
 
 
 def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
@@ -326,28 +260,6 @@ def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     rows = Commitment.objects.using(using).filter(workflow_id=workflow_id).order_by("pk")
     fields = ("name", "kind", "reference", "status", "deadline_at", "reason")
     return [{field: getattr(row, field) for field in fields} for row in rows]
-
-
-def _served(using: str) -> str:
-    """Whether anybody services what is owed."""
-    alive = Worker.objects.using(using).filter(status=WorkerStatus.ALIVE, lease_until__gt=Now(), queues__contains=["cleanup"])
-    if alive.exists():
-        return "none: what it owes is serviced on the cleanup queue"
-    return "a worker: no live one serves the cleanup queue; start one (celery worker -Q cleanup,control)"
-
-
-def _is_offered(row: Workflow, using: str) -> bool:
-    """Whether a live worker takes this definition from this queue, where it is placed; or one that migrates it when it takes it up."""
-    taking = [row.flow_version, *(one.version for one in registry.at_wake(row.flow_name, row.flow_version)[-1:])]
-    workers = Worker.objects.using(using).filter(
-        status=WorkerStatus.ALIVE,
-        lease_until__gt=Now(),  # leases are on real time
-        queues__contains=[row.queue],
-        definitions__overlap=[f"{row.flow_name}@{version}" for version in taking],
-    )
-    if row.release:
-        workers = workers.filter(releases__overlap=[row.release, ANY])
-    return (workers.filter(placements__contains=[row.placement]) if row.placement else workers).exists()
 
 
 def _release(row: Workflow, using: str) -> ReleaseView | None:

@@ -243,6 +243,12 @@ class Effects:
         return f"{whole}/{name}" if name else whole
 
 
+def ask_no_more(owned: Owned) -> None:
+    """The gate does not let the activity ask again for what is in doubt: whether it happened is for a person to say."""
+    if owned.state.activity is not None and owned.state.activity.doubt:
+        store.ask_no_more(owned.row.id, owned.using)
+
+
 def record(settlement: Settlement, owned: Owned, *, late: bool) -> bool:
     """Commit what an attempt knows of an operation, whether the attempt still owns its workflow or not; False: somebody had settled it.
 

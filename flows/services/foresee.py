@@ -20,8 +20,8 @@ from flows.core.history import History
 from flows.core.protocol import TERMINAL
 from flows.services import identify
 from flows.services.recorded import Unreadable
-from flows.services.replay import each, run
-from flows.services.untouched import Touched, Untouched
+from flows.services.replay import each, run, said
+from flows.services.untouched import Touched, Untouched, called
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,12 @@ def foresee(
     alias = identify.alias(using)
 
     def one(history: History, held: Untouched) -> Forecast:
-        problems = tuple(_problems(history, flow, held))
-        row = history.row
-        return Forecast(history.id, history.flow, history.version, history.key, row["status"], row["node"], problems)
+        who = (history.id, history.flow, history.version, history.key)
+        try:
+            problems = tuple(_problems(history, flow, held))
+        except Exception as error:  # noqa: BLE001 - a record that was written by hand may have any shape, and the others are still asked about
+            return Forecast(*who, unknown=f"its record cannot be followed: {said(error)}")
+        return Forecast(*who, history.row["status"], history.row["node"], problems)
 
     for found in each(workflows, one, flow=flow.definition.name, live=live, using=alias):
         if isinstance(found, Unreadable):
@@ -80,6 +83,8 @@ def _problems(history: History, flow: type[Flow], held: Untouched) -> Iterator[P
     if not history.log:
         yield Problem("path", "it has no log")
         return
+    if course.version != history.version:
+        raise ValueError(f"the row says version {history.version}, the log came to {course.version}")
     if steps := taking_over(flow, history.version):
         yield from _taken_over(course, definition, steps)
         return
@@ -88,7 +93,7 @@ def _problems(history: History, flow: type[Flow], held: Untouched) -> Iterator[P
             "fingerprint", f"version {history.version} was started as {history.fingerprint} and is {definition.fingerprint} now"
         )
     if history.row["status"] not in TERMINAL:
-        yield from pending(course, definition, course.node)
+        yield from _pending(course, definition, course.node)
     gone = run(history, definition, held, strict=False)
     if gone.drift is not None:
         yield Problem("path", str(gone.drift))
@@ -96,10 +101,17 @@ def _problems(history: History, flow: type[Flow], held: Untouched) -> Iterator[P
 
 def _taken_over(course: Course, definition: Definition, steps: Sequence[Definition]) -> Iterator[Problem]:
     try:
-        walked = versions.walk(steps, now(course))
+        walked = called(versions.walk, steps, now(course))
     except Touched as touched:
         yield Problem("migration", str(touched))
     except CannotMigrate as no:
         yield Problem("migration", str(no)[:300])
     else:
-        yield from pending(course, definition, walked.node)
+        yield from _pending(course, definition, walked.node)
+
+
+def _pending(course: Course, definition: Definition, node: str) -> Iterator[Problem]:
+    try:
+        yield from called(lambda: list(pending(course, definition, node)))
+    except Touched as touched:
+        yield Problem("outside", str(touched))

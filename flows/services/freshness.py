@@ -1,4 +1,4 @@
-"""The timers of freshness budgets (`Fresh(…, within=…, then=…)`): one a name, from the newest baseline until a node has stood on it."""
+"""The timers of freshness budgets (`Fresh(…, within=…, then=…)`): one a name, from the newest baseline until no node ahead stands on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def passed(owned: Owned, node: Node, baseline: Collection[str]) -> None:
     assert owned.definition is not None
     budgets = owned.definition.freshness
     renewed = {name: budgets[name] for name in baseline if name in budgets}
-    stood_on = [name for name in (node.gate.fresh if node.gate else ()) if name in budgets and name not in renewed]
+    wanted = owned.definition.wanted_after(node.name)
+    stood_on = [
+        name for name in (node.gate.fresh if node.gate else ()) if name in budgets and name not in renewed and name not in wanted
+    ]
     if renewed:
         store.renew(owned.row.id, renewed, owned.using)
         over = {(TimerKind.FRESHNESS.value, name) for name in renewed}

@@ -20,7 +20,7 @@ from flows.core.decide import Decided, decide
 from flows.core.errors import ActivityError, CompetenceFailure, LostOwnership, Route
 from flows.core.gate import Answer, Refusal
 from flows.core.moves import Run as RunMove
-from flows.core.nodes import Activity, candidate_of
+from flows.core.nodes import Activity, Pipeline, candidate_of
 from flows.core.nodes.base import Node
 from flows.core.policies import Fresh, Gate
 from flows.core.state import Completed, Failed, Look, Seen, Trigger, VerificationFact, Woken
@@ -183,7 +183,9 @@ def verified(owned: Owned, trigger: Trigger) -> bool | None:
     if not isinstance(node, Activity) or not node.verifies:
         return None
     if isinstance(trigger, Completed):
-        return True
+        activity = owned.state.activity
+        whole = not isinstance(node, Pipeline) or (activity is not None and activity.step == node.steps[-1].name)
+        return True if whole else None  # of a pipeline all of it
     return False if isinstance(trigger, Failed) and trigger.failure.route is Route.VERIFY else None
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
+
 from flows.conf import conf
 from flows.core import payload
-from flows.core.errors import UnknownIntent, UnknownWorkflow
+from flows.core.errors import NotAUser, UnknownIntent, UnknownWorkflow, UsageError
 from flows.models import Workflow
+
+#: So much of a reason is kept.
+MAX_REASON = 2000
 
 
 def workflow_id(workflow: Any) -> UUID:
@@ -40,27 +46,56 @@ def _uuid(value: Any, error: type[UnknownWorkflow | UnknownIntent]) -> UUID:
         raise error(value) from None
 
 
-def label(user: Any) -> str:
+def user(by: Any, needed: Callable[[], UsageError] | None = None) -> Any:
+    """Who asks, as every verb takes it: a stored user of the project's user model, or None where nobody is `needed`.
+
+    A name or an unsaved user would be kept as a label only: two people could then not be told apart where four eyes are wanted, and
+    nobody would be told of anything. Nobody is logged in where it is an AnonymousUser: a view has then to ask for a login, so that is
+    not taken for None.
+
+    Raises:
+        NotAUser: it is something else; or what `needed` makes, of whatever is no such user.
+    """
+    model: Any = get_user_model()
+    stored = isinstance(by, model) and by.pk is not None and not by._state.adding  # noqa: SLF001 - Django's documented way to ask
+    if stored or (by is None and needed is None):
+        return by
+    if needed is not None:
+        raise needed()
+    if isinstance(by, model):
+        why = "a user that is not stored (not saved yet, or deleted)"
+    elif getattr(by, "is_anonymous", False) is True:
+        why = "which means that nobody is logged in"
+    else:
+        why = f"which is no user but of the type {type(by).__name__}"
+    raise NotAUser(by, model._meta.label, why)  # noqa: SLF001 - Django's documented way to look at a model
+
+
+def label(by: Any) -> str:
     """A text for a user that stays when the user is deleted; works with any user model.
 
     Raises:
-        PayloadError: it cannot be stored.
+        NotAUser: it is none. PayloadError: it cannot be stored.
     """
-    if user is None:
+    if user(by) is None:
         return ""
-    text = str(user.get_username()) if hasattr(user, "get_username") else str(user)
+    text = str(by.get_username()) if hasattr(by, "get_username") else str(by)
     payload.check_text(text, "the name of who asks")
     return text
 
 
-def reason(text: str) -> str:
+def reason(text: str, most: int = MAX_REASON) -> str:
     """A reason as it is kept: what PostgreSQL cannot store is replaced, what is too long is cut."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:2000]
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:most]
 
 
-def user_key(user: Any) -> Any:
-    """The primary key of a user, or None."""
-    return getattr(user, "pk", None)
+def user_key(by: Any) -> Any:
+    """The primary key of a user, or None.
+
+    Raises:
+        NotAUser: it is none.
+    """
+    return None if user(by) is None else by.pk
 
 
 def alias(using: str | None) -> str:

@@ -34,7 +34,7 @@ from flows.core.errors import DefinitionError, LostOwnership
 from flows.core.gate import Refusal
 from flows.core.nodes import Activity
 from flows.core.nodes.base import Node
-from flows.core.protocol import AttemptOutcome, BudgetKind
+from flows.core.protocol import WAIT_KINDS, AttemptOutcome, BudgetKind
 from flows.core.state import ActivityState
 from flows.core.verdicts import Verdict
 from flows.models import Workflow
@@ -59,8 +59,10 @@ def wanted(definition: Definition, node: str) -> Mapping[BudgetKind, Decimal]:
     """What entering this node, or one attempt of it, draws on a budget."""
     if node in definition.reservations:
         return definition.reservations[node]
-    asks = definition.limits_reviews and definition.nodes[node].kind == "approval"
-    return REVIEW if asks else {}
+    if not definition.limits_reviews:
+        return {}
+    kind = WAIT_KINDS.get(definition.nodes[node].kind)
+    return REVIEW if kind is not None and kind.counts in REVIEW else {}
 
 
 def privileged(node: Node) -> bool:

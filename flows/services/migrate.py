@@ -25,6 +25,7 @@ from flows.services import identify, notices
 from flows.services.carry import Carried, Seen, carried, look, unserviced
 from flows.services.owned import Owned, reload
 from flows.services.proceed import Progress
+from flows.services.untouched import Touched, called
 from flows.store import leave, locks
 from flows.store import migrate as store
 from flows.store.sql import committing, dumps
@@ -249,14 +250,21 @@ def _may_move(seen: Seen, using: str) -> None:
 def _plan(seen: Seen, steps: Sequence[Definition], using: str) -> _Plan:
     target = steps[-1]
     try:
-        walked = versions.walk(steps, seen.state)
+        walked = called(versions.walk, steps, seen.state)
         if names := unserviced(seen.row.id, target, using):
             raise CannotMigrate(
                 f"no version that is known here declares how to undo or release {', '.join(names)}; keep the node in version "
                 f"{target.version}, or version {seen.row.flow_version} loaded"
             )
         over = carried(seen, target, walked, using)
+        if seen.state.activity is not None and seen.state.activity.known and not over.activity:
+            raise CannotMigrate(
+                f"its effect at {seen.row.node} has happened, and its result is still to be taken: let it go on under version "
+                f"{seen.row.flow_version} first, or keep the node"
+            )
         given = {name: _encoded(name, value) for name, value in walked.results.items()}
+    except Touched as touched:  # of a dry run nothing may get out, and what that foretells holds for the real one, too
+        raise _No(Answer.REFUSED, str(touched)) from None
     except CannotMigrate as no:
         if no.__cause__ is not None:
             logger.error("workflow %s cannot be migrated: %s", seen.row.id, no, exc_info=no.__cause__)

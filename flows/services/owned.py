@@ -16,6 +16,8 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.decide import DEFINITION_FAULT
 from flows.core.definition import Definition
+from flows.core.ids import operation_id
+from flows.core.nodes.activity import Activity
 from flows.core.protocol import IntentStatus
 from flows.core.releases import judge
 from flows.core.state import (
@@ -112,16 +114,18 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         release=_release(definition, row, using) if row.release else None,
         reviews=ledger.reviews(definition, row.id, row.intent_id, using),
     )
+    state = state_of(row, loaded, using)
+    taking = definition is not None and state.activity is not None and state.activity.known  # its version takes the result
     return Owned(
         row,
         definition,
-        state_of(row, loaded, using),
+        state,
         facts,
         worker,
         pid,
         using,
         bool(loaded and loaded.pause_requested),
-        steps=registry.at_wake(row.flow_name, row.flow_version),
+        steps=() if taking else registry.at_wake(row.flow_name, row.flow_version),
     )
 
 
@@ -143,6 +147,7 @@ def state_of(row: Claimed, loaded: Loaded | None, using: str) -> State:
             notes=payload.decode(loads(row.notes)),
             doubt=row.owed > 0 and bool(operations.left_open(row.id, using)),
         )
+        activity = _with_effects(activity, registry.definition(row.flow_name, row.flow_version), row, using)
         visits[row.node] = max(visits.get(row.node, 0), activity.visit)
     return State(
         workflow_id=str(row.id),
@@ -159,8 +164,19 @@ def state_of(row: Claimed, loaded: Loaded | None, using: str) -> State:
         activity=activity,
         wait=_wait(loaded),
         passed=loaded.passed if loaded else (),
+        words=MappingProxyType(loaded.words) if loaded else MappingProxyType({}),
         dice=random.random(),
     )
+
+
+def _with_effects(activity: ActivityState, definition: Definition | None, row: Claimed, using: str) -> ActivityState:
+    """What this visit has begun before. No look where nothing can have been: no effects are declared, or no attempt was made."""
+    node = definition.nodes.get(row.node) if definition is not None else None
+    if not isinstance(node, Activity) or next(node.all_effects(), None) is None or activity.number < 1:
+        return activity
+    own = operation_id(row.id, activity.node, activity.visit)
+    known, begun = operations.begun(own, row.id, activity.seq, using)
+    return replace(activity, known=known, begun=begun)
 
 
 def policy_fact(row: Claimed, using: str) -> PolicyFact | None:

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from flows.core.effects import OperationKind, OperationStatus
-from flows.core.protocol import LIVE, WaitStatus
+from flows.core.protocol import LIVE, WAIT_KINDS, OnCancel, WaitStatus
 from flows.models import Commitment, Operation, Timer, TimerStatus, Wait, Workflow
 from flows.models.commitment import LIVE as OWED
 from flows.services import identify
@@ -19,7 +19,7 @@ class Ending:
     """One live run, and what the end of its goal means for it.
 
     Attributes:
-        running: the node whose attempt is fenced. withdrawn: open waits (kind and node), pending approvals among them. timers: how many die.
+        running: the node whose attempt is fenced. withdrawn: open waits (kind and node, and what it means to them). timers: how many die.
         undone: effects that are compensated, in that order. stands: completed effects that nothing undoes.
         in_doubt: effects that are asked about first. released: commitments that are given back. by_people: those that only a person can end.
     """
@@ -68,7 +68,7 @@ def _ending(row: Workflow, using: str) -> Ending:
         status=row.status,
         node=row.node,
         running=row.node if row.status == "running" and row.active_seq is not None else "",
-        withdrawn=[f"{wait.kind} at {wait.node}" for wait in waits],
+        withdrawn=[_withdrawn(wait) for wait in waits],
         timers=timers.count(),
         undone=_named(operations, compensable=True)[::-1],
         stands=_named(operations, compensable=False),
@@ -76,6 +76,11 @@ def _ending(row: Workflow, using: str) -> Ending:
         released=[f"{one.name} {one.reference}".strip() for one in held if one.releasable],
         by_people=[f"{one.name} {one.reference}".strip() for one in held if not one.releasable and not one.may_defer],
     )
+
+
+def _withdrawn(wait: Wait) -> str:
+    means = WAIT_KINDS[wait.kind].on_cancel
+    return f"{wait.kind} at {wait.node}" + ("" if means is OnCancel.WITHDRAWN else f": {means}")
 
 
 def _named(operations: Sequence[Operation], *, compensable: bool) -> list[str]:

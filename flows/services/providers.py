@@ -43,12 +43,12 @@ def authority(run: Run, permission: str) -> str:
     return "" if user.has_perm(permission) else "the accountable user has no such permission"
 
 
-def competence(run: Run, of: str, errors: int) -> str:  # noqa: ARG001 - a provider with counts of its own needs it
-    """Whether the envelope of a node is open: fewer verifications of its candidates have failed under this release than may."""
-    found = gate.envelope(run.flow, of, run.release, run.using)
-    if found is None or not found[2]:
+def competence(run: Run, of: str, errors: int) -> str:
+    """Whether the envelope of a node is open: under this release no more of its candidates failed verification than is declared now."""
+    burned = gate.burned(run.flow, of, run.release, errors, run.using)
+    if burned <= errors:
         return ""
-    return f"{found[1]} candidates of {of} failed verification, {found[0]} may: the envelope is closed"
+    return f"{burned} candidates of {of} failed verification, {errors} may: the envelope is closed"
 
 
 def placement(run: Run, wanted: Sequence[str], offered: Sequence[str]) -> str:  # noqa: ARG001 - one that knows the subject needs it

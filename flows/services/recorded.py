@@ -12,7 +12,7 @@ from uuid import UUID
 from flows import registry
 from flows.core import fold, payload
 from flows.core.errors import PayloadError
-from flows.core.history import Asked, History, Logged, Passed, Tried, Visited, Waited
+from flows.core.history import Asked, History, Judged, Logged, Observed, Passed, Tried, Verified, Visited, Waited
 from flows.services.owned import evidence_of
 from flows.store import history as store
 from flows.store.sql import loads
@@ -35,8 +35,10 @@ def histories(ids: Sequence[UUID], using: str) -> Iterator[History | Unreadable]
     """The recorded histories of these workflows, in order of id. Call it inside `flows.store.history.snapshot`."""
     workflows = store.workflows(ids, using)
     asked = _asked(workflows, using)
-    reads = (store.log, store.activities, store.attempts, store.waits, store.deadlines, store.refusals)
-    log, activities, attempts, waits, deadlines, refusals = (_by_workflow(read(ids, using)) for read in reads)
+    reads = (store.log, store.activities, store.attempts, store.waits, store.deadlines)
+    log, activities, attempts, waits, deadlines = (_by_workflow(read(ids, using)) for read in reads)
+    looks = (store.verdicts, store.observations, store.verifications)
+    verdicts, observations, verifications = (_by_workflow(read(ids, using)) for read in looks)
     for row in workflows:
         row_id = row[0]
         try:
@@ -55,10 +57,14 @@ def histories(ids: Sequence[UUID], using: str) -> Iterator[History | Unreadable]
                 waits=tuple(_waited(one) for one in waits[row_id]),
                 asked=tuple(asked.get(row_id, ())),
                 deadlines=tuple(Passed._make(one[1:]) for one in deadlines[row_id]),
-                refused={one[1]: (one[2], one[3]) for one in refusals[row_id]},
+                judged=_judged(verdicts[row_id]),
+                observed=tuple(Observed._make(one[1:]) for one in observations[row_id]),
+                verified=tuple(Verified._make((*one[1:9], loads(one[9]))) for one in verifications[row_id]),
             )
         except PayloadError as error:
             yield Unreadable(str(row_id), row[1], row[2], row[4], str(error))
+        except Exception as error:  # noqa: BLE001 - a row that was written by hand may have any shape, and the others are still read
+            yield Unreadable(str(row_id), row[1], row[2], row[4], f"{type(error).__name__}: {error}"[:300])
 
 
 def _asked(workflows: Sequence[Sequence[Any]], using: str) -> Mapping[Any, Sequence[Asked]]:
@@ -82,6 +88,14 @@ def _by_workflow(rows: Sequence[tuple[Any, ...]]) -> Mapping[Any, list[tuple[Any
 def _logged(row: Sequence[Any]) -> Logged:
     note = loads(row[15])
     return Logged._make((*row[1:15], note if isinstance(note, dict) else _NOTHING, row[16]))
+
+
+def _judged(rows: Sequence[tuple[Any, ...]]) -> Mapping[int, tuple[Judged, ...]]:
+    found: dict[int, tuple[Judged, ...]] = {}
+    for row in rows:
+        one = Judged._make((*row[1:6], tuple(map(tuple, loads(row[6]))), row[7]))
+        found[one.version] = (*found.get(one.version, ()), one)
+    return found
 
 
 def _waited(row: Sequence[Any]) -> Waited:

@@ -21,7 +21,7 @@ from flows.core.releases import ANY, PARTS, InvalidRelease, check_name, content,
 from flows.core.verdicts import Verdict
 from flows.dispatch import after_commit, hints_for
 from flows.models import CurrentRelease, Release, Workflow
-from flows.services import identify
+from flows.services import identify, warrant
 from flows.services.clock import now
 from flows.store import leave, locks
 from flows.store import releases as store
@@ -53,15 +53,6 @@ class ReleaseTaken(UsageError):
             f"Release {name!r} is registered with something else ({', '.join(differing)}). A release never changes: register this one "
             f"under a new name. What differs: flows releases show {name}."
         )
-
-
-class ReasonMissing(UsageError):
-    """Who changes what runs work under says why."""
-
-    code = "REASON_MISSING"
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"Say why {what}: reason=… must not be empty; people read it later.")
 
 
 class Code(StrEnum):
@@ -132,8 +123,10 @@ def register(
     Raises:
         InvalidRelease: it cannot be registered as it is given. ReleaseTaken: the name stands for something else.
         UnknownRelease: it says that it is compatible with one that is not registered. PayloadError: a value cannot be hashed or stored.
+        NotPermitted: `by` is a user who may not.
     """
     alias = identify.alias(using)
+    warrant.check(by, PERMISSION, alias)
     check_name(name)
     if not isinstance(note, str):
         raise InvalidRelease(f"The note of release {name} is a text, got {note!r:.60}.")
@@ -176,10 +169,11 @@ def make_current(
         name: None takes a flow's own current release away, so that the one for all holds for it again.
         flow: for this flow only; None: for every flow that has none of its own.
     Raises:
-        UnknownRelease, UnknownFlow: there is none. ReasonMissing: nobody says why.
+        UnknownRelease, UnknownFlow: there is none. ReasonMissing: nobody says why. NotPermitted: `by` is a user who may not.
     """
     alias = identify.alias(using)
-    reason = _said(reason, "another release becomes current")
+    warrant.check(by, PERMISSION, alias)
+    reason = warrant.reason(reason, "why another release becomes current")
     flow_name = _flow_name(flow)
     if name is None:
         return store.drop_current(flow_name, alias)
@@ -237,12 +231,15 @@ def move(workflow: Any, *, to: str, by: Any, reason: str, source: str | None = N
     Its waits, timers and approvals stay. While it is computing it is busy: try again, or pause it.
 
     Args:
-        source: only if it is pinned to this release ("": to none) at that moment.
+        workflow: the run, or its id. to: the name of a registered release.
+        by: the user, whose right is looked up anew; None: code of the project. reason: why, in words; kept in the log of the run.
+        source: only if it is pinned to this release ("": to none) at that moment. using: the database alias of the record.
     Raises:
-        UnknownWorkflow, UnknownRelease: there is none. ReasonMissing: nobody says why.
+        UnknownWorkflow, UnknownRelease: there is none. ReasonMissing: nobody says why. NotPermitted: `by` is a user who may not.
     """
     alias = identify.alias(using)
-    reason = _said(reason, "the run is moved")
+    warrant.check(by, PERMISSION, alias)
+    reason = warrant.reason(reason, "why the run is moved")
     target = get(to, using=alias)
     row_id = identify.workflow_id(workflow)
     row = Workflow.objects.using(alias).only("flow_name").filter(pk=row_id).first()
@@ -255,7 +252,7 @@ def move(workflow: Any, *, to: str, by: Any, reason: str, source: str | None = N
         locked = Workflow.objects.using(alias).get(pk=row_id)
         code = _judge(locked, target.name, beside, source)
         if code in (Code.MOVED, Code.KEPT):
-            _pin(locked, target.name, beside, by, reason, alias)
+            _pin(locked, target.name, beside, identify.label(by), reason, alias)
             locked.refresh_from_db(fields=["status"])
     return _answer(code, locked, locked.release, target, alias)
 
@@ -274,7 +271,8 @@ def move_all(
 
     With `dry_run`, what would become of each; nothing is changed. Errors as `move`, before the first one.
     """
-    _said(reason, "the runs are moved")
+    warrant.check(by, PERMISSION, identify.alias(using))
+    warrant.reason(reason, "why the runs are moved")
     get(to, using=using)
     ids = runs_of(source, flow=flow, using=using)
     if dry_run:
@@ -312,9 +310,8 @@ def _judge(row: Workflow, target: str, beside: str, source: str | None) -> Code:
     return Code.ALREADY if beside in ("", target, row.passed_over) else Code.KEPT
 
 
-def _pin(row: Workflow, target: str, beside: str, by: Any, reason: str, using: str) -> None:
+def _pin(row: Workflow, target: str, beside: str, who: str, reason: str, using: str) -> None:
     """Pin the locked run, and let it go on where its release was what it was suspended for."""
-    who = identify.label(by)
     note = {"release": {"from": row.release, "to": target}, "by": who, "reason": reason}
     pinned = store.pin_at_rest(row.pk, release=target, current=beside, note=dumps(note), using=using)
     assert pinned is not None, "the row is locked, and its status was looked at"
@@ -348,9 +345,3 @@ def _flow_name(flow: type[Flow] | str | None) -> str:
     if flow is None:
         return ""
     return registry.flow(flow).definition.name if isinstance(flow, str) else flow.definition.name
-
-
-def _said(reason: Any, what: str) -> str:
-    if not isinstance(reason, str) or not reason.strip():
-        raise ReasonMissing(what)
-    return identify.reason(reason)

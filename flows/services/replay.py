@@ -111,14 +111,10 @@ def _replayed(history: History, held: Untouched, *, keep_steps: bool) -> Replaye
 
 def run(history: History, definition: Definition, held: Untouched, *, strict: bool = True, keep_steps: bool = False) -> Replayed:
     """One history under one definition. What reaches out of the process is a drift at the arrow whose decision did."""
-    older: dict[int, Definition] = {}
-    for version in {t.note.get("from") for t in history.log if t.trigger == "migrate"} if strict else ():
-        if isinstance(version, int) and (found := registry.definition(history.flow, version)) is not None:
-            older[version] = found
     try:
-        replaying = Replay(history, definition, strict=strict, older=older)
-    except (TypeError, ValueError) as error:  # a note that was written by hand
-        return _answer(history, drift=Drift(1, "record", f"{type(error).__name__}: {error}"[:300], None))
+        replaying = Replay(history, definition, strict=strict, older=_older(history) if strict else {})
+    except Exception as error:  # noqa: BLE001 - a note that was written by hand may have any shape, and the others are still asked about
+        return _answer(history, drift=Drift(1, "record", said(error), None))
     steps: list[Step] = []
     drift: Drift | None = None
     held.tried.clear()
@@ -132,10 +128,22 @@ def run(history: History, definition: Definition, held: Untouched, *, strict: bo
                 break
     except Touched as touched:
         drift = Drift(replaying.course.seq + 1, "outside", None, str(touched))
-    except Exception as error:  # noqa: BLE001 - a record that was written by hand may have any shape, and the others are still asked about
-        drift = Drift(replaying.course.seq + 1, "record", f"{type(error).__name__}: {error}"[:300], None)
+    except Exception as error:  # noqa: BLE001 - so may every other row
+        drift = Drift(replaying.course.seq + 1, "record", said(error), None)
     counted = {"arrows": replaying.course.seq, "decided": replaying.decided, "unjudged": replaying.unjudged}
     return _answer(history, **counted, drift=drift, steps=tuple(steps))
+
+
+def said(error: Exception) -> str:
+    """What an odd record made of the engine, for those who read the report."""
+    return f"{type(error).__name__}: {error}"[:300]
+
+
+def _older(history: History) -> dict[int, Definition]:
+    """The definitions under which it ran before it was migrated, as far as they are known here."""
+    passed = {t.version("from") for t in history.log if t.trigger == "migrate"} - {None}
+    found = {version: registry.definition(history.flow, version) for version in passed if version is not None}
+    return {version: definition for version, definition in found.items() if definition is not None}
 
 
 def _answer(history: History, **found: Any) -> Replayed:

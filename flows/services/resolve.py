@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth import get_user_model
-
 from flows.conf import conf
 from flows.core import payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.core.errors import UsageError
 from flows.dispatch import service_after_commit
 from flows.models import Resolution
-from flows.services import identify, obligations, settling
+from flows.services import identify, obligations, settling, warrant
 from flows.services.verdicts import PERMISSION, SENTENCES, Code, Verdict, is_left, offered, seen_of
 from flows.store import commitments, locks, looks, resolutions
 from flows.store import operations as store
@@ -96,17 +94,17 @@ def resolve(
         external_id: the provider's own name for what happened. evidence: any JSON value; for an effect that happened it becomes the
             activity's result. seen: `seen_of` what was shown; None does not look.
     Raises:
-        UnknownOperation, NobodyResolves, ValueError (the verdict): the call makes no sense. PayloadError: something cannot be stored.
+        UnknownOperation, NobodyResolves, ValueError (the verdict): the call makes no sense. ReasonMissing: nobody says how they know.
+        PayloadError: something cannot be stored.
     """
     alias = identify.alias(using)
     operation_id = str(getattr(operation, "pk", operation))
-    if getattr(by, "pk", None) is None:
-        raise NobodyResolves
+    identify.user(by, NobodyResolves)
     payload.check_text(reason, "the reason")
     payload.check_text(external_id, "the external id")
     text = None if evidence is None else payload.encode(evidence, "the evidence", conf.MAX_RESULT_BYTES)
-    user = get_user_model()._default_manager.using(alias).filter(pk=by.pk).first()  # noqa: SLF001 - does not assume `objects`
-    given = _Given(Verdict(verdict), user, identify.label(by), reason.strip()[:MAX_REASON], external_id.strip()[:500], text)
+    said = warrant.reason(reason, "how you know what became of it", most=MAX_REASON)
+    given = _Given(Verdict(verdict), by, identify.label(by), said, external_id.strip()[:500], text)
     with committing("resolve", alias):
         first = store.get(operation_id, alias)
         if first is None:
@@ -114,17 +112,14 @@ def resolve(
         locks.workflows([first.workflow_id], alias)
         row = store.get(operation_id, alias)
         assert row is not None
-        code = _refusal(row, given, seen) or _accept(row, given, alias)
+        code = _refusal(row, given, seen, alias) or _accept(row, given, alias)
     logger.info("operation %s: %s, %s", operation_id, given.verdict, code, extra={"operation": operation_id, "code": code})
     return Resolved(code, operation_id)
 
 
-def _refusal(row: Row, given: _Given, seen: str | None) -> Code | None:
-    user = given.user
-    if user is None or not user.is_active or not user.has_perm(PERMISSION):
+def _refusal(row: Row, given: _Given, seen: str | None, using: str) -> Code | None:
+    if not warrant.is_permitted(given.user, PERMISSION, using):
         return Code.NOT_PERMITTED
-    if not given.reason:
-        return Code.NO_REASON
     if seen is not None and seen != seen_of(row):
         return Code.MOVED
     if given.verdict in offered(row):

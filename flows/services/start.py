@@ -17,7 +17,7 @@ from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import IntentStatus
 from flows.models import SessionLink
-from flows.services import identify
+from flows.services import identify, inherit
 from flows.services.clock import now
 from flows.services.hinting import hint_ready
 from flows.store import locks
@@ -60,12 +60,13 @@ def start(
 
     Args:
         input: a JSON object. key: unique per flow for ever; the same key and input give the existing run, `created=False`.
-        intent: an existing intent to work for; without it a new one is made, with `goal` as its text.
+        intent: an existing intent to work for; without it a new one is made, with `goal` as its text. Where it has had another goal,
+            the flow's `Budget(on_new_intent=…)` says what the run may use.
         by: the accountable user. subject: the object that the run is about. session: a chat session to link.
         priority: higher is sooner; one step is worth PRIORITY_SECONDS of waiting.
     Raises:
         KeyConflict: the key is taken by another input. PayloadError: the input cannot be stored.
-        UnknownIntent, IntentClosed: the intent is not there, or not active and the run is new.
+        UnknownIntent, IntentClosed: the intent is not there, or not active and the run is new. NotAUser: `by` is no stored user.
     """
     runs = [(key, {} if input is None else input)]
     with committing("start", identify.alias(using)) if session else nullcontext():
@@ -88,6 +89,7 @@ def start_many(
 ) -> list[Started]:
     """Start many runs of one flow as (key, input), in one statement; the answers come in the order given. Same rules as `start`."""
     alias = identify.alias(using)
+    identify.user(by)
     definition = flow.definition
     _check_priority(priority, definition)
     prepared = [_prepare(definition, key, value, goal, subject) for key, value in runs]
@@ -106,10 +108,12 @@ def start_many(
             rows = store.taken(definition.name, [new.key for new in unique if new.key], alias)
             if len(rows) < len(unique):
                 raise
+        created = {row.id for row in rows if row.created}
         if len(rows) < len(unique):
-            created = {row.id for row in rows}
             rows += store.taken(definition.name, [new.key for new in unique if new.id not in created and new.key], alias)
         made = {row.key if row.key is not None else row.id: row for row in rows}
+        if version > 1:
+            inherit.carry(definition, [new.id for new in unique if new.id in created], intent_id, version, alias)
         answers = [_answer(definition, new, made) for new in prepared]
         ready = [(row.id, _queue(definition), definition.name, definition.start) for row in rows if row.created]
         hint_ready(ready, alias)

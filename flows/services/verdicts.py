@@ -44,7 +44,6 @@ class Code(StrEnum):
     NEEDS_SECOND = "needs_second"
     KEPT = "kept"
     NOT_PERMITTED = "not_permitted"
-    NO_REASON = "no_reason"
     MOVED = "moved"
     NOT_OFFERED = "not_offered"
     SAME_PERSON = "same_person"
@@ -57,7 +56,6 @@ SENTENCES: dict[Code, str] = {
     Code.NEEDS_SECOND: "Recorded; a second person must say the same before it counts.",
     Code.KEPT: "Recorded; the operation stays in doubt, and the accountable user was told.",
     Code.NOT_PERMITTED: "You may not say what became of an operation: that needs the permission outlast_flows.resolve_operation.",
-    Code.NO_REASON: "Say how you know: the evidence is part of the record.",
     Code.MOVED: "The operation has moved since you looked at it; look again.",
     Code.NOT_OFFERED: "That cannot be said of an operation in this status.",
     Code.SAME_PERSON: "The second verdict must come from another person.",

@@ -75,12 +75,12 @@ def _operation(row: Operation) -> str:
 
 def _commitment(row: Commitment) -> str:
     told = {"name": row.name, "what": f"{row.workflow.flow_name}.{row.node}", "run": _run(row.workflow), "status": row.status}
-    verbs = f'from flows import commitments; commitments.fulfil({row.pk}, by=user, reason="…"), or transfer, or defer'
+    command = f'python manage.py flows commitments fulfil {row.pk} --reason "…" --by USERNAME (or transfer, or defer)'
     return visible_lines(
         [
             _("commitment %(name)s of %(what)s, %(run)s: %(status)s") % told,
             _("In the admin: %(path)s") % {"path": admin_path("commitment", row.pk)},
-            _("In code: %(verbs)s") % {"verbs": verbs},
+            _("In a terminal: %(command)s") % {"command": command},
         ]
     )
 

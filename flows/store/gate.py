@@ -20,6 +20,7 @@ FACTS = """
 SELECT
     (SELECT json_agg(json_build_array(x.name, x.version, extract(epoch FROM x.at)::float8)) FROM (
         SELECT DISTINCT ON (o.name) o.name, o.version, o.at FROM outlast_observation o
+        JOIN outlast_activity a ON a.workflow_id = o.workflow_id AND a.seq = o.activity_seq AND a.status = 'done'
         WHERE o.workflow_id = %(id)s::uuid AND o.baseline AND o.node = ANY(%(baselines)s::text[]) ORDER BY o.name, o.id DESC) x),
     (SELECT json_agg(json_build_array(x.name, x.version, extract(epoch FROM x.at)::float8)) FROM (
         SELECT DISTINCT ON (o.name) o.name, o.version, o.at FROM outlast_observation o
@@ -195,28 +196,21 @@ BURN = """
 INSERT INTO outlast_competence AS c (flow_name, node, release, allowed, burned, closed_at, note, by_label, updated_at)
 VALUES (%(flow)s, %(node)s, %(release)s, %(allowed)s::int, 1, CASE WHEN %(allowed)s::int < 1 THEN flows_now() END, '', '', flows_now())
 ON CONFLICT (flow_name, node, release) DO UPDATE
-SET burned = c.burned + 1, closed_at = coalesce(c.closed_at, CASE WHEN c.burned + 1 > c.allowed THEN flows_now() END),
-    updated_at = flows_now()
+SET burned = c.burned + 1, allowed = excluded.allowed, updated_at = flows_now(),
+    closed_at = CASE WHEN c.burned + 1 > excluded.allowed THEN coalesce(c.closed_at, flows_now()) END
 RETURNING closed_at IS NOT NULL
 """
 
+#: What is declared now is what may be: an envelope is closed or open by that, so that a person who is asked finds it closed and can open it.
+DECLARE = """
+UPDATE outlast_competence
+SET allowed = %(allowed)s::int, closed_at = CASE WHEN burned > %(allowed)s::int THEN coalesce(closed_at, flows_now()) END,
+    updated_at = flows_now()
+WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s AND allowed <> %(allowed)s::int
+"""
 ENVELOPE = """
-SELECT allowed, burned, closed_at IS NOT NULL FROM outlast_competence
-WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s
+SELECT allowed, burned FROM outlast_competence WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s
 """
-
-
-OPEN_ENVELOPE = """
-UPDATE outlast_competence SET burned = 0, closed_at = NULL, note = %(note)s, by_label = %(by_label)s, updated_at = flows_now()
-WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s AND closed_at IS NOT NULL
-RETURNING id
-"""
-
-
-def open_envelope(flow: str, node: str, release: str, *, note: str, by_label: str, using: str) -> bool:
-    """Open a closed envelope, and count its errors anew; False if none is closed."""
-    params = {"flow": flow, "node": node, "release": release, "note": note, "by_label": by_label}
-    return bool(run("open envelope", OPEN_ENVELOPE, params, using))
 
 
 def burn(flow: str, node: str, release: str, allowed: int, using: str) -> bool:
@@ -224,10 +218,13 @@ def burn(flow: str, node: str, release: str, allowed: int, using: str) -> bool:
     return bool(run("burn", BURN, {"flow": flow, "node": node, "release": release, "allowed": allowed}, using)[0][0])
 
 
-def envelope(flow: str, node: str, release: str, using: str) -> tuple[int, int, bool] | None:
-    """(errors allowed, errors, closed) of an envelope; None: nothing has failed yet."""
-    rows = run("envelope", ENVELOPE, {"flow": flow, "node": node, "release": release}, using)
-    return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+def burned(flow: str, node: str, release: str, allowed: int, using: str) -> int:
+    """How many errors an envelope has counted; its row says of it what is declared now."""
+    key = {"flow": flow, "node": node, "release": release}
+    rows = run("envelope", ENVELOPE, key, using)
+    if rows and rows[0][0] != allowed:
+        run("declare envelope", DECLARE, {**key, "allowed": allowed}, using)
+    return rows[0][1] if rows else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,8 +82,19 @@ SELECT workflow_id, id, kind, name, on_expiry, wait_id, fired_at, status = 'hand
 WHERE workflow_id = ANY (%(ids)s::uuid[]) AND status IN ('fired', 'handled') AND on_expiry <> '' ORDER BY workflow_id, id
 """
 
-REFUSALS = """
-SELECT workflow_id, version, node, verdict FROM outlast_verdict WHERE workflow_id = ANY (%(ids)s::uuid[]) AND verdict <> 'ALLOWED' ORDER BY id
+VERDICTS = """
+SELECT workflow_id, version, node, activity_seq, attempt, verdict, checks, at FROM outlast_verdict
+WHERE workflow_id = ANY (%(ids)s::uuid[]) ORDER BY workflow_id, id
+"""
+
+OBSERVATIONS = """
+SELECT workflow_id, node, activity_seq, attempt, name, version, baseline, at FROM outlast_observation
+WHERE workflow_id = ANY (%(ids)s::uuid[]) ORDER BY workflow_id, id
+"""
+
+VERIFICATIONS = """
+SELECT workflow_id, node, activity_seq, attempt, candidate_node, digest, revision, passed, code, state_versions FROM outlast_verification
+WHERE workflow_id = ANY (%(ids)s::uuid[]) ORDER BY workflow_id, id
 """
 
 
@@ -117,6 +128,16 @@ def deadlines(ids: Sequence[UUID], using: str) -> Rows:
     return run("history: deadlines", DEADLINES, {"ids": list(ids)}, using)
 
 
-def refusals(ids: Sequence[UUID], using: str) -> Rows:
-    """Whose gates refused them, at which version, and how."""
-    return run("history: refusals", REFUSALS, {"ids": list(ids)}, using)
+def verdicts(ids: Sequence[UUID], using: str) -> Rows:
+    """What the gates of their nodes answered, each workflow's in order."""
+    return run("history: verdicts", VERDICTS, {"ids": list(ids)}, using)
+
+
+def observations(ids: Sequence[UUID], using: str) -> Rows:
+    """What their attempts saw outside, in order."""
+    return run("history: observations", OBSERVATIONS, {"ids": list(ids)}, using)
+
+
+def verifications(ids: Sequence[UUID], using: str) -> Rows:
+    """What their verifiers found, in order."""
+    return run("history: verifications", VERIFICATIONS, {"ids": list(ids)}, using)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from flows.store.sql import run
+from flows.core.protocol import RESUMED
+from flows.store.sql import literals, run
 
 LEAVE = """
 WITH old AS (
@@ -115,7 +116,7 @@ def ask_pause(workflow_id: UUID, using: str) -> bool:
     return bool(run("ask pause", ASK_PAUSE, {"id": workflow_id}, using))
 
 
-RESUME = """
+RESUME = f"""
 WITH old AS (
     SELECT id, status, node, outcome, active_seq FROM outlast_workflow
     WHERE id = %(id)s::uuid AND (status = 'paused' OR status = 'waiting' AND outcome <> 'WAITING')
@@ -134,7 +135,7 @@ WITH old AS (
     FROM moved m WHERE a.workflow_id = m.id AND a.seq = m.was_active AND m.active_seq IS NULL
 ), closed AS (
     UPDATE outlast_wait o SET status = 'satisfied', closed_at = flows_now()
-    FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL AND o.kind IN ('human', 'retry_window', 'reconciliation')
+    FROM moved m WHERE o.workflow_id = m.id AND o.closed_at IS NULL AND o.kind IN ({literals(RESUMED)})
     RETURNING o.id
 ), dropped AS (
     DELETE FROM outlast_timer t USING moved m WHERE t.workflow_id = m.id AND t.fired_at IS NULL AND t.kind = 'retry'

@@ -31,6 +31,7 @@ class Loaded:
     waits: list[tuple[str, int, int, Any]]
     open_wait: tuple[int, str, str, int, Any, bool, str] | None
     passed: tuple[tuple[str, str], ...]
+    words: dict[tuple[str, str], str]
     degraded: bool
     now: datetime
     owed: int
@@ -85,6 +86,7 @@ def parse(row: Sequence[Any]) -> Loaded:
         passed=tuple(
             (kind, name) for kind, name, status, word in timers if status == "fired" and (kind in WORKFLOWS or word == "release")
         ),
+        words={(kind, name): word for kind, name, status, word in timers if status == "fired"},
         degraded=any(word.startswith("degrade") for *_, word in timers),
         owed=row[7],
     )

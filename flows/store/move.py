@@ -90,6 +90,8 @@ WITH moved AS (
         flows_now() + %(deadline)s::interval, %(on_expiry)s, m.epoch, m.intent_version, m.policy_version,
         CASE WHEN %(baselines)s::text[] IS NOT NULL THEN (SELECT jsonb_object_agg(x.name, x.version) FROM (
             SELECT DISTINCT ON (s.name) s.name, s.version FROM outlast_observation s
+            JOIN outlast_activity b ON b.workflow_id = s.workflow_id AND b.seq = s.activity_seq
+                AND (b.status = 'done' OR b.seq = %(seq)s::int AND %(end_status)s = 'done')
             WHERE s.workflow_id = %(id)s::uuid AND s.baseline AND s.node = ANY(%(baselines)s::text[]) ORDER BY s.name, s.id DESC) x) END,
         'open', %(evidence)s::jsonb, flows_now()
     FROM moved m CROSS JOIN (SELECT count(*) FROM closed) AS first WHERE %(wait_kind)s <> ''

@@ -298,6 +298,19 @@ def left_open(workflow: UUID, using: str) -> list[str]:
     return [row[0] for row in run("open effects", OPEN, {"workflow": workflow}, using)]
 
 
+BEGUN = """
+SELECT coalesce(bool_or(o.id = %(own)s AND o.status IN ('succeeded', 'compensated')), false),
+    coalesce(bool_or(o.status IN ('in_flight', 'uncertain', 'succeeded', 'compensated')), false)
+FROM outlast_operation o WHERE o.workflow_id = %(workflow)s::uuid AND o.activity_seq = %(seq)s::int AND o.kind = 'effect'
+"""
+
+
+def begun(own: str, workflow: UUID, seq: int, using: str) -> tuple[bool, bool]:
+    """Whether the own effect of an activity has happened, and whether any effect of it may have."""
+    row = run("effects begun", BEGUN, {"own": own, "workflow": workflow, "seq": seq}, using)[0]
+    return row[0], row[1]
+
+
 PLAN = """
 WITH planned AS (
     INSERT INTO outlast_operation (

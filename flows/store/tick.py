@@ -17,7 +17,8 @@ THINGS = """
     EXISTS (SELECT FROM outlast_workflow w JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
             WHERE w.status = 'running' AND w.worker_id IS NOT NULL
               AND a.timeout_at + %(grace)s::float8 * interval '1 second' <= flows_now()) AS overdue,
-    EXISTS (SELECT FROM outlast_workflow WHERE status = 'runnable' AND updated_at < flows_now() - interval '0.7 seconds') AS ready,
+    EXISTS (SELECT FROM outlast_workflow WHERE status = 'runnable'
+              AND (updated_at < flows_now() - interval '0.7 seconds' OR updated_at > flows_now())) AS ready,
     EXISTS (SELECT FROM outlast_notice WHERE sent_at IS NULL AND gave_up_at IS NULL) AS notices,
     EXISTS (SELECT FROM outlast_operation WHERE due_at IS NOT NULL AND worker_id IS NULL AND due_at <= flows_now()) AS servicing,
     EXISTS (SELECT FROM outlast_operation o LEFT JOIN outlast_worker k ON k.id = o.worker_id
@@ -73,7 +74,8 @@ class Look:
 def look(grace: float, min_age: float, using: str) -> Look | None:
     """Mark the tick and say what there is to do; None if the last tick is younger than `min_age` seconds.
 
-    A tick in the future (the server's clock was set back) and a row that is gone (a test emptied the tables) hold up nothing.
+    What lies in the future (the server's clock was set back) holds up nothing, neither the last tick nor since when a row is ready; nor does a
+    tick that is gone (a test emptied the tables).
     """
     rows = run("tick", LOOK, {"grace": grace, "min_age": min_age}, using)
     return Look(*rows[0]) if rows else None

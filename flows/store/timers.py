@@ -1,7 +1,8 @@
 """The timer sweep: lock what is due, skipping what others hold, then fire it in a new statement. Firing twice is harmless.
 
 What a fired timer does follows from two columns: `on_expiry` (some policies go on, and wake nobody; some of these are done with when they are
-recorded) and `kind` (of some an event is owed whatever the policy is); the words are those of `flows.core.deadlines`.
+recorded) and `kind` (of a deadline an event is owed, of the end of a sleep or of a retry's pause none); the words are those of
+`flows.core.deadlines`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from flows.core.deadlines import GOES_ON, KINDS, RECORDED
+from flows.core.deadlines import EXPIRED, GOES_ON, KINDS, RECORDED
 from flows.store.sql import literals, run
 
-EVENTFUL = tuple(kind for kind, row in KINDS.items() if row.event)
+#: Those of which `flows.services.deadlines` tells. A breached commitment says so itself.
+EVENTFUL = tuple(kind for kind, row in KINDS.items() if row.event == EXPIRED)
 
 DUE = """
 SELECT t.id FROM outlast_timer t JOIN outlast_workflow w ON w.id = t.workflow_id
@@ -61,6 +63,7 @@ WITH old AS (
     SET due_since = flows_now(), status = CASE WHEN o.kind = 'retry_window' THEN 'satisfied' ELSE o.status END,
         closed_at = CASE WHEN o.kind = 'retry_window' THEN flows_now() END
     FROM old WHERE old.live AND o.id = old.wait_id AND o.closed_at IS NULL
+    RETURNING o.id, o.evidence IS NULL AS unanswered
 ), breached AS (
     UPDATE outlast_commitment c SET status = 'breached', breached_at = flows_now()
     FROM old WHERE c.id = old.commitment_id AND c.status = 'active'
@@ -74,8 +77,8 @@ WITH old AS (
     SET status = CASE WHEN old.live AND old.on_expiry IN ({literals(RECORDED)}) THEN 'handled'
                       WHEN old.live OR b.id IS NOT NULL THEN 'fired' ELSE 'stale' END,
         fired_at = flows_now(),
-        untold = old.live AND old.commitment_id IS NULL AND (old.goes_on OR old.kind IN ({literals(EVENTFUL)}))
-    FROM old LEFT JOIN breached b ON b.id = old.commitment_id WHERE t.id = old.id
+        untold = old.live AND old.kind IN ({literals(EVENTFUL)}) AND (old.wait_id IS NULL OR coalesce(o.unanswered, false))
+    FROM old LEFT JOIN breached b ON b.id = old.commitment_id LEFT JOIN waits o ON o.id = old.wait_id WHERE t.id = old.id
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,

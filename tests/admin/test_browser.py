@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.contrib.staticfiles.handlers import StaticFilesHandler
 from django.http import HttpRequest, HttpResponse
 from django.test.testcases import LiveServerThread
 from django.urls import reverse
 
-from tests.factories import forget
+from tests.factories import Ask, forget, row
 from tests.support import browser, doubting
 from tests.support.approving import PASSWORD, World
 from tests.support.doubting import HoldThenPay, PayProbed, Unknown, in_doubt, probe_says
@@ -213,6 +214,60 @@ def test_it_can_be_read_in_the_dark(world: World, address: str, tab: browser.Pag
         contrasts = tab.do(CONTRAST)
         assert contrasts, "there are chips and marks to look at"
         assert min(contrasts) >= 4.5, contrasts
+
+
+@pytest.mark.req("Q3")
+def test_a_run_is_led_on_by_keyboard_alone_and_by_a_finger(world: World, address: str, tab: browser.Page) -> None:
+    forget()
+    world.rita.user_permissions.add(Permission.objects.get(codename="operate_workflow"))
+    runs = [Ask.start({"key": EVIL}, key=f"{EVIL} {number}", goal=EVIL) for number in range(2)]
+    world.worker.run()
+    tab.screen(1280, 900)
+    log_in(tab, address)
+    target = address + reverse("admin:outlast_flows_workflow_change", args=[runs[0].id])
+    tab.goto(target)
+    tab.tab_to("#oa-pause > summary")
+    assert tab.do("getComputedStyle(document.activeElement).outlineStyle") != "none", "the focus can be seen"
+    tab.press("Enter")
+    assert tab.do("document.querySelector('#oa-pause').open")
+    tab.press("Tab")
+    assert tab.do("document.activeElement.id") == "id_pause_reason"
+    tab.press("Tab")
+    tab.press("Enter", loads=True)
+    assert "Say why" in tab.do("document.getElementById('id_pause_reason_error').innerText")
+    assert tab.do("document.title").startswith("Error:")
+    assert row(runs[0]).status == "waiting"
+    shot(tab, "pause-refused")
+    tab.tab_to("#id_pause_reason")
+    tab.type(EVIL)
+    tab.press("Tab")
+    tab.press("Space", loads=True)
+    assert row(runs[0]).status == "paused"
+    assert "its status is paused" in tab.do("document.querySelector('.messagelist').innerText")
+    assert tab.do("document.title !== 'owned'")
+    tab.do("document.querySelector('.oa-ways a[href=\"#oa-resume\"]').focus()")
+    tab.press("Enter")
+    assert tab.do("location.hash") == "#oa-resume"
+    assert tab.complaints == []
+    tab.dark(on=True)
+    tab.goto(target)
+    shot(tab, "dark-paused")
+    assert min(tab.do(CONTRAST)) >= 4.5
+    tab.dark(on=False)
+    tab.screen(390, 844, phone=True)
+    tab.goto(address + reverse("admin:outlast_flows_workflow_change", args=[runs[1].id]))
+    tab.do("document.querySelector('#oa-cancel').open = true")
+    shot(tab, "phone-cancel")
+    assert tab.do("document.documentElement.scrollWidth <= innerWidth")
+    assert (
+        min(tab.do("[...document.querySelectorAll('.oa-button')].map(b => b.getBoundingClientRect().height).filter(h => h)"))
+        >= 44
+    )
+    tab.do("document.querySelector('#id_cancel_reason').focus()")
+    tab.type("Not wanted any more.")
+    tab.tap("#oa-cancel button[type=submit]")
+    assert row(runs[1]).status == "cancelled"
+    forget()
 
 
 #: The contrast (WCAG) of each chip, mark, button and refusal against the first background behind it.

@@ -119,7 +119,7 @@ def test_it_is_made_current_by_a_permitted_post_with_a_reason(world: World) -> N
     given = {"act": "current", "current-flow": "t-line", "current-reason": "A trial"}
     assert client_of("vera").post(url("R18"), given).status_code == 403
     response = client.post(url("R18"), {**given, "current-reason": ""})
-    assert "Say why: people read it later." in response.content.decode()
+    assert "Say why: the reason is part of the record." in response.content.decode()
     assert "Nothing was changed." in response.content.decode()
     assert CurrentRelease.objects.count() == 1
     response = client.post(url("R18"), given, follow=True)
@@ -151,7 +151,7 @@ def test_runs_are_moved_after_a_look_at_what_would_become_of_them(world: World) 
     assert "It is computing" in seen
     assert row(waiting).release == "R17"
     refused = client.post(url("R17"), {"act": "move", "to": "R18", "flow": "", "run": "", "reason": ""}).content.decode()
-    assert "Say why: people read it later." in refused
+    assert "Say why: the reason is part of the record." in refused
     assert "1 of 2 would be moved to R18." in refused
     response = client.post(url("R17"), {"act": "move", "to": "R18", "flow": "", "run": "", "reason": "Read both"}, follow=True)
     assert said(response).startswith("1 of 2 moved to R18. It is computing")

@@ -116,7 +116,7 @@ def test_what_an_attempt_is_told(worker: LocalWorker, clock: Clock) -> None:
     does["one"] = lambda attempt: (
         seen.append(attempt) or factories.failing(1)(attempt) if attempt.number == 1 else seen.append(attempt)
     )
-    run = Line.start({"a": 1}, key="k", by="robin")
+    run = Line.start({"a": 1}, key="k", by=factories.person("robin"))
     factories.drive(worker, clock)
     first, second = seen
     assert (first.workflow_id, first.flow, first.key, first.node, first.step) == (str(run.id), "t-line", "k", "one", "")

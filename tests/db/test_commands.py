@@ -107,7 +107,9 @@ def test_show_answers_which_decision_is_needed(cli: Any, declare: Callable[..., 
     worker.run()
     found = answers(cli("show", run.id).out)
     assert found["Decision"] == "an answer to the approval request at ask"
-    assert found["Waiting for"].startswith("waiting for an answer of managers, at ask; from an eligible reviewer; since ")
+    assert found["Waiting for"].startswith(
+        "waiting for an answer of managers, at ask; from an eligible reviewer (right outlast_approvals.answer_request); since "
+    )
     assert found["Next nodes"] == "done (approved), done (denied)"
 
 
@@ -318,6 +320,21 @@ def test_a_stopped_run_goes_on_where_its_gate_stands_on(cli: Any, worker: LocalW
     assert cli("resume", run.id, "--at", "propose", "--reason", "anew").out == "accepted\n"
     worker.run()
     assert status(run)[0] == "complete"
+
+
+@pytest.mark.parametrize("verb", ["cancel", "pause", "resume"])
+def test_what_was_seen_is_what_is_meant(cli: Any, worker: LocalWorker, verb: str) -> None:
+    run = Ask.start({"key": "seen"})
+    worker.run()
+    seen = cli("show", run.id, "--json").json["seen"]
+    flows.pause(run)
+    if verb == "pause":
+        flows.resume(run)
+        worker.run()
+    refused = cli(verb, run.id, "--seen", seen)
+    assert (refused.code, refused.out) == (1, "moved\n")
+    assert "It has moved" in refused.err
+    assert cli(verb, run.id, "--seen", describe.describe(run).seen).code == 0
 
 
 def test_nobody_acts_in_the_name_of_an_unknown_user(cli: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -86,6 +87,52 @@ def test_raise_of_the_intent_and_what_is_still_missing(cli: Any, run: Any) -> No
     assert (ledger(intent_of(run)).allowance, ledger(run).allowance) == (4, 2)
 
 
+SAID = ("--reason", "so much for all of it", "--by", "ann")
+
+
+def test_limit(cli: Any, run: Any) -> None:
+    ran = cli("budget", "limit", run.id, "model_calls=100", "cost=20.50", "--keep", "cost=0.50", "--soft", "0.5", *SAID)
+    assert (ran.code, ran.err) == (0, "2 ledgers of the intent\n")
+    assert [line.split()[:3] for line in ran.out.splitlines()[1:]] == [
+        ["intent", "model_calls", "100"],
+        ["intent", "cost", "20.5"],
+    ]
+    made = ledger(intent_of(run), "cost")
+    assert (made.allowance, made.soft, made.kept) == (Decimal("20.5"), Decimal("10.25"), Decimal("0.5"))
+    entry = BudgetEntry.objects.filter(budget=made).latest("pk")
+    assert (entry.by_label, entry.reason) == ("ann", "so much for all of it")
+    data = cli("budget", "limit", "t-shell:k", "model_calls=7", *SAID, "--json").json
+    assert [(one["of"], one["kind"], one["allowance"]) for one in data] == [
+        ("intent", "model_calls", 7),
+        ("intent", "cost", "20.5"),
+    ]
+    assert row(run).status == "waiting", "its own budget is still used up"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["model_calls=9", "--reason", "x", "--by", "cat"], 1, "needs the permission outlast_flows.raise_budget"),
+        (["model_calls=9", "--reason", " ", "--by", "ann"], 1, "Say why that is the limit"),
+        (["model_calls=9", "--by", "ann"], 2, "required: --reason"),
+        (["model_calls=9", "--reason", "x"], 2, "required: --by"),
+        (list(SAID), 2, "required: KIND=N"),
+        (["model_calls", *SAID], 2, "'model_calls' is not KIND=N"),
+        (["calls=9", *SAID], 1, "there is no budget of 'calls'"),
+        (["model_calls=many", *SAID], 1, "which is no number"),
+        (["model_calls=1", "model_calls=2", *SAID], 2, "model_calls is limited twice"),
+        (["model_calls=1", "--keep", "model_calls=2", *SAID], 1, "keeps more model_calls than it allows"),
+        (["model_calls=1", "--soft", "2", *SAID], 1, "the share at which to warn, above 0 and at most 1"),
+        (["model_calls=1", "--to", "2", *SAID], 2, "unrecognized arguments: --to"),
+    ],
+)
+def test_what_is_no_limit(cli: Any, run: Any, arguments: list[str], code: int, message: str) -> None:
+    ran = cli("budget", "limit", run.id, *arguments)
+    assert ran.code == code, ran
+    assert message in re.sub(r"\s+", " ", ran.err)
+    assert not budgets.of(intent=run.intent_id)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -99,8 +146,8 @@ def test_raise_of_the_intent_and_what_is_still_missing(cli: Any, run: Any) -> No
         ),
         (["model_calls", "--to", "x", "--reason", "x", "--by", "ann"], 1, "which is no number"),
         (["model_calls", "--to", "9", "--reason", "x", "--by", "nobody"], 1, "There is no user 'nobody'"),
-        (["model_calls", "--reason", "x", "--by", "ann"], 2, "raise needs --by-amount or --to"),
-        (["--to", "9"], 2, "raise needs kind, --reason, --by"),
+        (["model_calls", "--reason", "x", "--by", "ann"], 2, "one of the arguments --by-amount --to is required"),
+        (["--to", "9"], 2, "required: KIND, --reason, --by"),
         (["model_calls", "--to", "9", "--by-amount", "1"], 2, "not allowed with"),
         (["calls", "--to", "9"], 2, "invalid choice: 'calls'"),
     ],

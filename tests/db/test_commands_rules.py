@@ -13,7 +13,8 @@ import flows
 from flows import COMPLETE, Activity, Competence, Decision, End, Gate, Visits, policies
 from flows import errors as kinds
 from flows.models import Competence as Envelope
-from flows.models import Policy, Transition
+from flows.models import CompetenceOpening, Policy, Transition
+from flows.store import gate as store
 from flows.testing import LocalWorker
 from tests import factories
 from tests.factories import work
@@ -48,8 +49,8 @@ def test_a_policy_is_published_once_and_adopted_by_a_person(
 ) -> None:
     body = tmp_path / "body.json"
     body.write_text('{"limit": 5}')
-    first = cli("policy", "publish", "payments", "--body", body, "--by", "ann", "--json")
-    again = cli("policy", "publish", "payments", "--body", body, "--by", "ann", "--json")
+    first = cli("policy", "publish", "payments", "--body", body, "--note", "first", "--by", "ann", "--json")
+    again = cli("policy", "publish", "payments", "--body", body, "--note", "first", "--by", "ann", "--json")
     assert [ran.json for ran in (first, again)] == [
         {"name": "payments", "version": 1, "created": True},
         {"name": "payments", "version": 1, "created": False},
@@ -79,7 +80,7 @@ def test_a_version_that_goes_on_stops_nobody(people: Any, worker: LocalWorker, d
 def test_what_a_policy_says_is_kept_against_raw_sql(people: Any) -> None:
     from django.db import DatabaseError, transaction
 
-    policies.publish("payments", {"limit": 5}, by=people)
+    policies.publish("payments", {"limit": 5}, note="x", by=people)
     for change in (lambda rows: rows.update(body={"limit": 6}), lambda rows: rows.delete()):
         with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
             change(Policy.objects.all())
@@ -90,10 +91,13 @@ def test_what_a_policy_says_is_kept_against_raw_sql(people: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["policy", "publish", "payments", "--body", "nowhere.json", "--by", "ann"], "nowhere.json"),
+        (["policy", "publish", "payments", "--body", "nowhere.json", "--note", "x", "--by", "ann"], "nowhere.json"),
         (["policy", "adopt", "00000000-0000-0000-0000-000000000000", "--reason", "x", "--by", "nobody"], "publish_policy"),
         (["competence", "open", "t-bound", "propose", "--reason", "x", "--by", "ann"], "no closed envelope"),
         (["competence", "open", "t-bound", "propose", "--reason", "x", "--by", "nobody"], "open_competence"),
+        (["competence", "open", "t-bound", "propose", "--reason", " ", "--by", "ann"], "Say why the envelope is opened again"),
+        (["competence", "open", "t-bound", "propose", "--reason", "x", "--by", ""], "may not do this"),
+        (["policy", "publish", "p", "--body", "pyproject.toml", "--by", "ann"], "--note"),
     ],
 )
 def test_what_is_wrong_is_said(people: Any, cli: Cli, arguments: list[str], said: str) -> None:
@@ -146,9 +150,34 @@ def test_failed_verifications_close_the_envelope_until_a_person_opens_it(
         *[(False, "VERIFICATION_FAILED")] * 3,
         (True, ""),
     ]
-    assert not cli("competence", "open", "t-envelope", "propose", "--reason", "prompt mended", "--by", "ann").code
-    flows.resume(run)
-    flows.resume(other)
+    ran = cli("competence", "open", "t-envelope", "propose", "--reason", "prompt mended", "--by", "ann", "--resume", "--json")
+    assert (ran.code, ran.json["opened"], set(ran.json["resumed"])) == (0, True, {str(run.id), str(other.id)})
+    assert ran.json["left"] == {}
+    assert cli("competence", "open", "t-envelope", "propose", "--reason", "x", "--by", "ann", "--resume").code == 1
     worker.run()
     assert {factories.row(one).status for one in (run, other)} == {"complete"}
     assert "prompt mended" in cli("competence", "list").out
+    history = cli("competence", "history", "--json").json
+    assert [(one["flow"], one["node"], one["errors"], one["by"], one["reason"]) for one in history] == [
+        ("t-envelope", "propose", 3, "ann", "prompt mended")
+    ]
+
+
+def test_without_resume_the_runs_that_it_stopped_are_named(people: Any, worker: LocalWorker, declare: Any, cli: Cli) -> None:
+    flow = declare(
+        "t-envelope",
+        act=Activity(work, gate=Gate(competence=Competence("propose", errors=0)), then="done"),
+        propose=Decision(work, choices={"go": "act"}),
+        done=End(COMPLETE),
+    )
+    store.burn("t-envelope", "propose", "", 0, "default")
+    run = flow.start({})
+    worker.run()
+    assert factories.row(run).error_code == "COMPETENCE_EXCEEDED"
+    ran = cli("competence", "open", "t-envelope", "propose", "--reason", "x", "--by", "ann")
+    assert (ran.code, factories.status(run)[0]) == (0, "waiting")
+    assert f"flows resume {run.id}" in ran.err + ran.out
+    assert cli("competence", "open", "t-envelope", "propose", "--reason", "and on", "--by", "ann", "--resume").code == 0
+    worker.run()
+    assert factories.row(run).status == "complete"
+    assert CompetenceOpening.objects.count() == 1

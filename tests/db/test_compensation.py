@@ -14,7 +14,7 @@ from flows.core.policies import ESCALATE, Retry
 from flows.models import Notice, Operation, Transition
 from flows.services.attempt import Attempt
 from flows.testing import Clock, LocalWorker
-from tests.factories import called, does, forget, row, status, work
+from tests.factories import called, does, forget, person, row, status, work
 
 pytestmark = pytest.mark.req("B6", "K1", "D3")
 
@@ -87,7 +87,7 @@ def booked(worker: LocalWorker) -> Any:
 
 def test_cancel_undoes_the_newest_first_and_says_what_stands(worker: LocalWorker) -> None:
     run = booked(worker)
-    answer = flows.cancel(run, reason="no longer wanted", by="robin")
+    answer = flows.cancel(run, reason="no longer wanted", by=person("robin"))
     assert (answer.answer, answer.status, status(run)[:2]) == ("accepted", "cancelling", ("cancelling", ""))
     assert flows.cancel(run).answer == "already"
     worker.run()

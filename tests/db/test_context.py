@@ -61,6 +61,7 @@ def begin(worker: LocalWorker, payload: Any = None, **more: Any) -> Any:
     return run
 
 
+@pytest.mark.failure("signed payload with instructions")
 def test_what_a_decision_is_told(worker: LocalWorker) -> None:
     run = begin(worker, {"text": ATTACK}, goal="Upgrade it", input={"note": "please"})
     made = told(worker, run, extra={"outline": Fact({"a.py": ["f"]}), "a.py": Untrusted("def f(): ...\n", "file:a.py")})

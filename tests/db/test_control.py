@@ -56,7 +56,7 @@ def log(run: Any) -> list[tuple[str, str, str]]:
 def test_what_each_verb_answers_in_each_status(worker: LocalWorker, verb: str, source: Status) -> None:
     run = in_status(source, worker)
     before, version = status(run), row(run).version
-    controlled = getattr(flows, verb)(run, reason="because", by="robin")
+    controlled = getattr(flows, verb)(run, reason="because", by=factories.person("robin"))
     assert (controlled.answer, controlled.id) == (ANSWERS[verb][source], run.id)
     assert bool(controlled) == (controlled.answer == "accepted")
     assert controlled.status == row(run).status
@@ -82,9 +82,9 @@ def test_twice_is_once(worker: LocalWorker, verb: str, source: Status) -> None:
 
 def test_who_and_why_are_in_the_log(worker: LocalWorker) -> None:
     run = Line.start({})
-    flows.pause(run, by="robin", reason="Not on Fridays")
-    flows.resume(run, by="rita", reason="It is Monday")
-    flows.cancel(run, by="robin", reason="No longer wanted")
+    flows.pause(run, by=factories.person("robin"), reason="Not on Fridays")
+    flows.resume(run, by=factories.person("rita"), reason="It is Monday")
+    flows.cancel(run, by=factories.person("robin"), reason="No longer wanted")
     rows = Transition.objects.filter(workflow_id=run.id).order_by("seq").values_list("trigger", "trigger_ref", "note")
     assert list(rows)[1:] == [
         ("pause", "robin", {"reason": "Not on Fridays"}),

@@ -13,6 +13,7 @@ from flows.core import lint
 from flows.core.deadlines import GOES_ON, KINDS
 from flows.models import Event, Timer, Transition
 from flows.testing import Clock, LocalWorker
+from tests import factories
 from tests.factories import called, does, row, status
 from tests.support import dated
 from tests.support.dated import Declare, events, pass_time, told
@@ -72,20 +73,18 @@ def expect(run: Any, kind: str, policy: str, *, at: str = "ask") -> None:
     mails += [("lee", of.code)] if policy == "escalate" else []
     assert told() == sorted(mails) or policy in ("cancel", "fail")
     assert all(mail in told() for mail in mails)
-    if kind == "commitment":
-        assert Event.objects.filter(type="commitment.breached").count() == 1
-    elif of.event or goes_on:
-        (event,) = events()
-        assert (event["workflow"], event["kind"], event["flow"]) == (str(run.id), kind, "t-deadline")
-    else:
-        assert events() == []
+    (event,) = Event.objects.filter(type__in=("deadline.expired", "commitment.breached"), key=str(run.id))
+    assert (event.type, event.payload["workflow"]) == (of.event, str(run.id))
+    if kind != "commitment":
+        assert (event.payload["kind"], event.payload["flow"]) == (kind, "t-deadline")
+        assert flows.describe(run).deadlines[0]["kind"] == kind
     (one,) = (
         Timer.objects.filter(kind=TIMERS[kind])
         .exclude(due_at__gt=row(run).created_at.replace(year=9000))
         .filter(fired_at__isnull=False)
     )
-    if of.event or (goes_on and kind != "commitment"):
-        assert one.status == ("handled" if kind != "wait" or goes_on else "fired")
+    if kind != "commitment":
+        assert one.status == ("handled" if kind not in ("wait", "approval") or goes_on else "fired")
 
 
 @pytest.mark.parametrize(("kind", "policy"), LEGAL)
@@ -144,7 +143,7 @@ def test_while_paused_it_is_recorded_and_acted_on_at_resume(
     pass_time(worker, clock, minutes=1)
     assert (status(run)[0], dated.window(), called("other")) == ("paused", "active", 0)
     assert Timer.objects.filter(kind=TIMERS[kind], status__in=("fired", "handled")).count() == 1
-    assert len(events()) == (1 if ROWS[kind].event or policy in GOES_ON else 0)
+    assert len(events()) == 1
     flows.resume(run)
     worker.run()
     expect(run, kind, policy)
@@ -213,14 +212,45 @@ def test_the_timeline_says_what_moved_it(worker: LocalWorker, clock: Clock, decl
     assert [one["kind"] for one in flows.describe(run).deadlines] == ["SLA"]
 
 
-def test_it_is_not_told_twice(worker: LocalWorker, clock: Clock, declare: Declare, ann: Any) -> None:
-    dated.flow(declare, "SLA", "breach").start({}, by=ann)
+@pytest.mark.parametrize(("kind", "policy"), [("SLA", "breach"), ("wait", "cancel"), ("wait", "human"), ("approval", "node")])
+def test_it_is_not_told_twice(worker: LocalWorker, clock: Clock, declare: Declare, ann: Any, kind: str, policy: str) -> None:
+    dated.flow(declare, kind, policy).start({}, by=ann)
     worker.run()
     pass_time(worker, clock, hours=3)
-    Timer.objects.filter(kind="sla").update(untold=True)  # as if the process had died before it was marked
+    before = told()
+    Timer.objects.filter(kind=TIMERS[kind], fired_at__isnull=False).update(untold=True)  # the process died before it was marked
     pass_time(worker, clock, hours=3)
-    assert (len(events()), told()) == (1, [("ann", "SLA_BREACHED")])
+    assert (len(events()), told()) == (1, before)
     assert not Timer.objects.filter(untold=True).exists()
+
+
+@pytest.mark.parametrize("policy", list(dated.POLICIES))
+def test_a_wait_that_was_answered_before_has_not_expired(
+    worker: LocalWorker, clock: Clock, declare: Declare, ann: Any, policy: str
+) -> None:
+    run = dated.flow(declare, "wait", policy).start({}, by=ann)
+    worker.run()
+    flows.signal("e1", "t.dated", key="k")
+    clock.move(hours=3)
+    worker.tick()
+    worker.run()
+    assert (status(run)[0], events()) == ("complete", [])
+
+
+def test_the_end_of_a_sleep_or_of_a_pause_before_a_retry_is_no_expiry(
+    worker: LocalWorker, clock: Clock, declare: Declare, ann: Any
+) -> None:
+    does["step"] = factories.failing(1)
+    run = declare(
+        "t-no-expiry",
+        step=flows.Activity(factories.work, then="nap"),
+        nap=flows.Sleep(flows.hours(1), then="done"),
+        done=flows.End(flows.COMPLETE),
+    ).start({}, by=ann)
+    worker.run()
+    for _ in range(2):
+        pass_time(worker, clock, hours=2)
+    assert (status(run)[0], events(), Timer.objects.filter(untold=True).exists()) == ("complete", [], False)
 
 
 def test_a_breach_is_told_also_where_the_commitment_has_ended_since(

@@ -15,6 +15,7 @@ from flows.models import Wait as WaitRow
 from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import calls, does, failing, row, status
+from tests.support.versions import version
 
 Declare = Callable[..., type[flows.Flow]]
 
@@ -247,3 +248,65 @@ def test_a_deadline_within_a_pipeline_asks_a_person_after_it(worker: LocalWorker
     worker.run()
     assert status(run)[0] == "complete"
     assert calls == [("line.a", 1, 1), ("line.b", 1, 1), ("last", 1, 1)]
+
+
+# ------------------------------------------------------------------ what it was set with is what it does
+
+
+@pytest.mark.req("B8", "G2")
+@pytest.mark.parametrize("kind", ["deadline", "sla"])
+@pytest.mark.parametrize("newer", [{}, {"deadline": flows.Deadline(days=9, then=flows.BREACH)}], ids=["none", "another"])
+@pytest.mark.parametrize(
+    ("then", "ends"), [(flows.CANCEL, "cancelled"), (flows.ESCALATE, "waiting"), ("late", "complete"), ("gone", "waiting")]
+)
+def test_a_deadline_does_after_a_migration_what_it_was_set_to_do(
+    worker: LocalWorker, clock: Clock, declare: Any, kind: str, newer: dict[str, Any], then: Any, ends: str
+) -> None:
+    """The newer version declares none, or another; where the node that it leads to is gone, a person decides."""
+    nodes = {
+        "ask": Wait("t.asked", key="k", deadline=Deadline(days=30, then=ESCALATE), then="done"),
+        "late": Activity(factories.work, then="done"),
+        "done": End(COMPLETE),
+    }
+    old = Deadline(days=1, then=then)
+    meta = {"deadline": old} if kind == "deadline" else {"sla": {"x": old}}
+    run = version(declare, "t-set", 1, {**nodes, "gone": Activity(factories.work, then="done")}, **meta).start({})
+    worker.run()
+    version(declare, "t-set", 2, {**nodes, "extra": Activity(factories.work, then="done")}, migrate_from={1: {}}, **newer)
+    assert flows.migrate(run)
+    clock.move(days=2)
+    for _ in range(3):
+        worker.tick()
+        worker.run()
+    assert factories.row(run).status == ends
+    if ends == "waiting":
+        assert factories.row(run).outcome == "HUMAN_REQUIRED"
+
+
+@pytest.mark.req("B8")
+@pytest.mark.parametrize("gated", [1, 0])
+def test_a_freshness_budget_lasts_until_nobody_ahead_stands_on_it(
+    worker: LocalWorker, clock: Clock, declare: Any, gated: int
+) -> None:
+    fresh = flows.Fresh(lambda attempt: "v1", within=flows.hours(4), then="propose")
+    long = Deadline(days=30, then=ESCALATE)
+    flow = declare(
+        "t-two-stand",
+        propose=flows.Decision(lambda attempt: flows.Candidate("go"), choices={"go": "one"}, visits=flows.Visits(3, then="done")),
+        one=Activity(
+            factories.work,
+            gate=flows.Gate(fresh={"main": fresh}) if gated else None,
+            visits=flows.Visits(5, then="done"),
+            then="ask",
+        ),
+        ask=Wait("t.asked", key="k", deadline=long, visits=flows.Visits(5, then="done"), then="two"),
+        two=Activity(factories.work, gate=flows.Gate(fresh={"main": fresh}), then="done"),
+        done=End(COMPLETE),
+    )
+    run = flow.start({})
+    worker.run()
+    assert factories.status(run)[2] == "ask"
+    clock.move(hours=5)
+    worker.tick()
+    worker.run()
+    assert factories.row(run).activities.filter(node="propose").count() == 2

@@ -111,7 +111,7 @@ def test_verify_of_nothing_known() -> None:
 
 
 def test_the_five_answers(worker: LocalWorker) -> None:
-    run = Ask.start({"key": "k"}, key="name", goal="Know it", by="robin")
+    run = Ask.start({"key": "k"}, key="name", goal="Know it", by=factories.person("robin"))
     worker.run()
     told = flows.describe(run)
     assert (told.flow, told.version, told.key, told.status, told.outcome, told.node) == (

@@ -17,7 +17,7 @@ from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.support import waking
 from tests.support.approving import World, world
-from tests.support.races import racers, together
+from tests.support.races import overtaken, racers, together
 
 pytestmark = pytest.mark.req("T1")
 
@@ -114,11 +114,36 @@ def test_what_slept_too_long_is_looked_at_again_before_the_next_step(worker: Loc
 
 @pytest.mark.failure("write races with cancellation")
 def test_what_was_decided_before_a_cancel_is_refused_after_it(worker: LocalWorker) -> None:
-    """The owner has its result, the cancel commits first: the result moves nothing, and is kept as evidence."""
+    """The owner writes its result while the cancel has not committed: it waits, and then its result moves nothing."""
     run = factories.Line.start({})
     owned = factories.take_one(worker)
-    assert flows.cancel(run)
-    assert factories.try_complete(owned) is not factories.Progress.RUN
+    met = overtaken(lambda: flows.cancel(run), lambda: factories.try_complete(owned))
+    assert met.blocked, "two sessions, at one row"
+    assert met.first
+    assert met.second is not factories.Progress.RUN
+    assert not isinstance(met.second, Exception)
+    refused(run)
+
+
+def refused(run: Any) -> None:
+    """It is cancelled, and what the owner had moved nothing."""
     assert factories.status(run)[:2] == ("cancelled", "CANCELLED")
     assert not Operation.objects.exists()
     assert not Transition.objects.filter(workflow_id=run.id, trigger="completed").exists()
+
+
+@pytest.mark.failure("write races with cancellation")
+def test_a_write_and_a_cancel_at_the_same_moment(worker: LocalWorker) -> None:
+    """Either the step is recorded and then the run is cancelled, or the run is cancelled and the step is refused; nothing in between."""
+    with racers(2) as (owner, person):
+        for _ in range(20):
+            run = factories.Line.start({})
+            owned = factories.take_one(worker)
+            progress, cancelled = together(
+                (owner, lambda owned=owned: factories.try_complete(owned)), (person, lambda run=run: flows.cancel(run))
+            )
+            assert cancelled
+            log = list(Transition.objects.filter(workflow_id=run.id).order_by("seq").values_list("trigger", flat=True))
+            written = ["completed"] if progress is factories.Progress.RUN else []
+            assert log == ["start", "claim", *written, "cancel", "settled"]
+            assert factories.status(run)[:2] == ("cancelled", "CANCELLED")

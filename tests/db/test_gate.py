@@ -33,6 +33,9 @@ STRAYS = (
         for verdict in ("WORKFLOW_MIGRATION_REQUIRED", "CANDIDATE_INVALID", "APPROVAL_REQUIRED")
     }
     | {
+        "test_what_changed_meanwhile_is_refused_after_every_wake_up[resume-VERIFICATION_REQUIRED]"
+    }  # one of before the pass is invented
+    | {
         f"test_each_verdict_leads_to_the_node_that_is_declared_for_it[{cause}-{verdict}]"
         for cause in ("event", "recovery")
         for verdict in ("WORKFLOW_MIGRATION_REQUIRED", "CANDIDATE_INVALID", "APPROVAL_REQUIRED")
@@ -120,7 +123,7 @@ def test_an_event_that_met_a_refusal_is_not_lost(bring: Bring) -> None:
     policies.publish("t-policy", {"limit": 0})
     woken.wake()
     assert factories.row(woken.run).outcome == "POLICY_BLOCKED"
-    assert policies.adopt(woken.run, by=woken.user, reason="looked at")
+    assert policies.adopt(woken.run, reason="looked at")
     woken.worker.run()
     assert factories.status(woken.run) == ("complete", "COMPLETE", "done")
     assert factories.row(woken.run).policy_version == "t-policy@2"
@@ -131,7 +134,7 @@ def test_a_policy_that_is_adopted_on_the_way_is_not_what_woke_the_run(bring: Bri
     woken = bring("event")
     policies.publish("t-policy", {"limit": 0})
     flows.signal("woken", "t.woken", key=woken.run.key)
-    assert policies.adopt(woken.run, by=woken.user, reason="looked at")
+    assert policies.adopt(woken.run, reason="looked at")
     woken.worker.run()
     assert factories.row(woken.run).status == "complete"
     assert woken.verdicts()[-1] == ("act", "event", "ALLOWED")

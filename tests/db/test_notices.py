@@ -100,7 +100,7 @@ def test_what_a_person_did_is_not_told_back(worker: LocalWorker, robin: Any) -> 
 
 
 def test_without_a_user_nobody_is_told(worker: LocalWorker) -> None:
-    suspended(worker, "nightly")
+    suspended(worker, None)
     assert owed() == []
 
 

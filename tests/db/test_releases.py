@@ -29,7 +29,7 @@ pytestmark = pytest.mark.req("I1")
 
 
 def test_the_same_again_is_the_same() -> None:
-    user = get_user_model().objects.create_user("ann")
+    user = get_user_model().objects.create_superuser("ann")
     one = releases.register("R17", models={"planner": "m-1"}, prompts={"plan": "Plan it."}, note="first", by=user)
     again = releases.register("R17", models={"planner": "m-1"}, prompts={"plan": "Plan it."}, note="another note")
     assert (one.pk, again.note, again.by_label) == (again.pk, "first", "ann")
@@ -77,7 +77,7 @@ def test_releases_are_append_only() -> None:
 
 def test_current_for_all_and_for_one_flow() -> None:
     both()
-    user = get_user_model().objects.create_user("ann")
+    user = get_user_model().objects.create_superuser("ann")
     assert releases.current() == releases.get("R17")
     assert releases.make_current("R18", flow=Line, by=user, reason="a trial")
     assert not releases.make_current("R18", flow="t-line", by=None, reason="again")

@@ -101,7 +101,7 @@ def test_what_cannot_be_moved(worker: LocalWorker) -> None:
 def test_the_log_says_who_and_why(worker: LocalWorker) -> None:
     both()
     run = Line.start({})
-    user = get_user_model().objects.create_user("ann")
+    user = get_user_model().objects.create_superuser("ann")
     releases.move(run, to="R18", by=user, reason="The old prompts are wrong")
     logged = Transition.objects.get(workflow_id=run.id, trigger="pin")
     assert logged.note == {"release": {"from": "R17", "to": "R18"}, "by": "ann", "reason": "The old prompts are wrong"}

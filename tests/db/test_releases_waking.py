@@ -81,7 +81,7 @@ def test_an_answer_of_a_person_wakes_no_other_behaviour_either(declare: Declare,
             assert world.request_of(found).pk != request.pk, "the new candidate is asked about anew"
         if policy == "human":
             assert Verdict.objects.get(workflow_id=found.pk).cause == "approval"
-            assert releases.move(found, to="R18", by=world.rita, reason="Read both")
+            assert releases.move(found, to="R18", by=world.sue, reason="Read both")
             world.worker.run()
             assert world.workflow(request).status == "complete", "the approval of exactly this candidate still holds"
         flows.cancel(found)

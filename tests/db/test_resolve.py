@@ -159,7 +159,6 @@ def test_every_refusal_changes_nothing_and_says_why(worker: LocalWorker, ann: An
     for given, code in (
         ({"by": nobody}, Code.NOT_PERMITTED),
         ({"by": gone}, Code.NOT_PERMITTED),
-        ({"reason": " \n"}, Code.NO_REASON),
         ({"seen": "uncertain:99"}, Code.MOVED),
         ({"verdict": "retry"}, Code.NOT_OFFERED),
         ({"verdict": "give_up"}, Code.NOT_OFFERED),

@@ -95,7 +95,7 @@ def test_a_person_resumes_the_same_operation(worker: LocalWorker, clock: Clock) 
     step(worker, clock, minutes=1)
     step(worker, clock, minutes=1)
     assert status(run)[1] == "HUMAN_REQUIRED"
-    assert flows.resume(run, by="robin").answer == "accepted"
+    assert flows.resume(run, by=factories.person("robin")).answer == "accepted"
     worker.run()
     assert status(run)[0] == "complete"
     assert len(operations) == 4

@@ -195,10 +195,6 @@ def test_the_user_may_be_deleted_and_stays_named() -> None:
     assert (row(run).user_id, row(run).user_label) == (None, "robin")
 
 
-def test_started_by_a_name_only() -> None:
-    assert (row(Line.start({}, by="nightly")).user_id, row(Line.start({}, by="nightly")).user_label) == (None, "nightly")
-
-
 def test_priority_goes_first(worker: LocalWorker) -> None:
     runs = [Line.start({}, priority=priority) for priority in (0, 1, -1, 5)]
     order = [factories.take_one(worker).row.id for _ in runs]

@@ -25,7 +25,7 @@ LIVE = [Status.RUNNABLE, Status.RUNNING, Status.WAITING, Status.PAUSED]
 @pytest.mark.parametrize("source", LIVE)
 def test_every_live_run_of_the_old_version_ends(worker: LocalWorker, source: Status) -> None:
     run = in_status(source, worker)
-    done = flows.supersede(run, goal="Another", by="robin", reason="Changed my mind")
+    done = flows.supersede(run, goal="Another", by=factories.person("robin"), reason="Changed my mind")
     assert (done.answer, done.intent_id, done.version, done.ended, done.started) == (
         "accepted",
         run.intent_id,
@@ -69,7 +69,7 @@ def test_all_runs_of_an_intent_and_no_others(worker: LocalWorker) -> None:
 
 def test_a_new_run_for_the_new_goal(worker: LocalWorker) -> None:
     run = Line.start({})
-    done = flows.supersede(run, goal="Another", flow=Line, input={"n": 2}, key="second", by="robin")
+    done = flows.supersede(run, goal="Another", flow=Line, input={"n": 2}, key="second", by=factories.person("robin"))
     assert done.started is not None
     assert done.started.created
     assert (row(done.started).intent_version, row(done.started).intent_id) == (2, run.intent_id)

@@ -188,6 +188,37 @@ def test_a_tick_after_the_databases_clock_was_set_back(worker: LocalWorker) -> N
     assert sweeps.run_tick(USING, min_age=2.0) is None
 
 
+@pytest.mark.failure("clock jumps")
+def test_what_was_ready_before_the_durable_clock_went_back_is_not_left_for_an_hour(
+    worker: LocalWorker, clock: Clock, hints: Counting
+) -> None:
+    """Its hint was lost; by the clock of now it became ready in the future."""
+    run = Line.start({})
+    clock.move(hours=-1)
+    hints.clear()
+    worker.tick()
+    assert [hint.ids for hint in hints.hints] == [(str(row(run).pk),)]
+
+
+@pytest.mark.failure("clock jumps")
+def test_timers_wait_for_their_time_also_where_the_clock_goes_back(worker: LocalWorker, clock: Clock, asleep: object) -> None:
+    """An attempt is under way meanwhile; its lease is on real time."""
+    Line.start({})
+    owned = factories.take_one(worker)
+    clock.move(minutes=50)
+    clock.move(hours=-1)
+    worker.tick()
+    assert (status(asleep)[0], Timer.objects.get().status) == ("waiting", "pending")
+    assert factories.complete(owned) is factories.Progress.RUN
+    clock.move(minutes=65)
+    worker.tick()
+    assert status(asleep)[0] == "waiting", "an hour after it fell asleep, and not sooner"
+    clock.move(minutes=6)
+    for _ in range(2):
+        worker.tick()
+    assert (status(asleep)[0], row(asleep).wake_seq) == ("runnable", 1)
+
+
 def test_a_tick_in_a_record_that_was_emptied(worker: LocalWorker) -> None:
     """A host's tests flush every table; the clock must not stop for want of its one row."""
     run("empty", "DELETE FROM outlast_tick", {}, USING)

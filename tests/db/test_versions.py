@@ -89,7 +89,7 @@ def test_a_ready_run_goes_on_at_the_node_that_the_mapping_names(worker: LocalWor
     one = version(declare, NAME, 1, line("test", "push"))
     run = one.start({})
     two = version(declare, NAME, 2, line("scan", "verify", "push"), migrate_from={1: {"test": "scan"}})
-    found = flows.migrate(run, by="robin", reason="needs a scan")
+    found = flows.migrate(run, by=factories.person("robin"), reason="needs a scan")
     assert (found.answer, found.from_version, found.to_version, found.from_node, found.to_node) == (
         "migrated",
         1,

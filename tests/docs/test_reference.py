@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from flows.conf import DEFAULTS
 from flows.core import deadlines, decide, effects, errors, releases, verdicts
 from flows.core.nodes import activity, waits
-from flows.core.protocol import MOVES
+from flows.core.protocol import MOVES, WAIT_KINDS
 from flows.services import obligations, servicing, settling
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -44,6 +46,21 @@ def test_each_code_is_documented() -> None:
         verdicts.Verdict.WORKFLOW_MIGRATION_REQUIRED, verdicts.Verdict.APPROVAL_REQUIRED, verdicts.Verdict.CANDIDATE_INVALID,
     }  # fmt: skip
     assert sorted(code for code in codes if code not in page) == []
+
+
+@pytest.mark.req("C5")
+def test_the_table_of_waits_is_the_one_that_code_reads() -> None:
+    page = (DOCS / "reference" / "waits.md").read_text()
+    shown = [
+        [cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")
+    ]
+    assert shown == [
+        [
+            kind.name, kind.by, kind.right or "–", "ends it" if kind.resumes else "waits on", kind.on_cancel, kind.counts or "–",
+            kind.alert, kind.escalation, kind.slo,
+        ]
+        for kind in WAIT_KINDS.values()
+    ]  # fmt: skip
 
 
 def test_the_drawing_shows_exactly_the_legal_moves() -> None:

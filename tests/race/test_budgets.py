@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 
 import flows
-from flows import COMPLETE, Activity, Approval, Budget, Deadline, Decision, End, Spend, Visits, budgets
+from flows import COMPLETE, INHERIT, Activity, Approval, Budget, Deadline, Decision, End, Spend, Visits, budgets
 from flows.core.protocol import Status
 from flows.core.state import Woken
 from flows.models import Budget as Ledger
@@ -64,6 +64,33 @@ def spender(declare: Any) -> type[flows.Flow]:
         done=End(COMPLETE),
     )
     return flow
+
+
+@pytest.mark.req("N2")
+@pytest.mark.parametrize("ledgers", ["made", "never made"])
+def test_two_starts_under_a_new_goal_inherit_once(worker: LocalWorker, declare: Any, ledgers: str) -> None:
+    flow = declare(
+        "t-inheriting",
+        meta={"budget": Budget(model_calls=10, on_new_intent=INHERIT)},
+        think=Decision(think, choices={"go": "think", "stop": "done"}, visits=Visits(3, then="done")),
+        done=End(COMPLETE),
+    )
+    with racers(2) as (one, two):
+        for number in range(ROUNDS):
+            first = flow.start({}, key=f"old {number}")
+            if ledgers == "made":
+                worker.run()
+            left = 10 - (amounts(first)[0] if ledgers == "made" else 0)
+            flows.supersede(first, goal="another")
+            keys = [f"{number} {name}" for name in ("one", "two" if number % 2 else "one")]
+            begin = [lambda key=key, first=first: flow.start({}, key=key, intent=first.intent_id) for key in keys]
+            outcomes = together((one, begin[0]), (two, begin[1]))
+            assert all(isinstance(outcome, Started) for outcome in outcomes), outcomes
+            shares = [ledger(run).allowance for run in {outcome.id: outcome for outcome in outcomes}.values()]
+            assert sorted(shares) == ([0, left] if number % 2 else [left])
+            assert ledger(first).allowance == amounts(first)[0]
+            for outcome in outcomes:
+                flows.cancel(outcome)
 
 
 def taken(worker: LocalWorker, count: int) -> list[Owned]:

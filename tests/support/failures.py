@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-#: Case → what must be seen. The first ten are those of the source document, the others those of the requirements (T1).
+#: Case → what must be seen. The first ten are those of one source document, the last two of the other; between them those of the
+#: requirements (T1).
 CASES: dict[str, str] = {
     "worker dies before the activity starts": "it is safely tried again",
     "worker dies after the effect, before its result is recorded": "the same operation, reconciled, never twice",
@@ -20,4 +21,6 @@ CASES: dict[str, str] = {
     "two Beats": "each timer fires once",
     "clock jumps": "timers fire once, and in time",
     "wake-up that reaches no decision": "no model is called",
+    "checkpoint references deleted state": "the conflict is explained, and nothing stale is applied",
+    "signed payload with instructions": "it is data between marks, and gives no right",
 }

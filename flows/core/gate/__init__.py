@@ -63,6 +63,11 @@ def examine(definition: Definition, node: Node, state: State, facts: Facts) -> E
     return Examined(None, tuple(answers))
 
 
+def digests(definition: Definition, node: Node, state: State, facts: Facts) -> dict[str, str]:
+    """Check → the digest of the facts that it looks at; those that are not asked are not in it."""
+    return {one.name: digest for one, _, digest in _known(Asked(definition, node, state, facts))}
+
+
 def _of(asked: Asked, refusal: Refusal, answers: tuple[Answer, ...]) -> Refusal:
     return replace(refusal, node=asked.node.name if asked.node is not None else asked.state.node, answers=answers)
 

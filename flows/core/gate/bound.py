@@ -11,7 +11,7 @@ from flows.core.nodes import candidate_of
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.nodes.waits import Approval
-from flows.core.state import Look, VerificationFact
+from flows.core.state import ApprovalFact, Look, VerificationFact
 from flows.core.verdicts import Verdict
 
 
@@ -45,7 +45,7 @@ def _approval(asked: Asked) -> Known | None:
     candidate = candidate_of(asked.state, approval.candidate) or {}
     return {
         "status": fact.status,
-        "own": _used_by_this_visit(asked, fact.used_by),
+        "own": _used_by_this_visit(asked, fact),
         "expired": fact.expired,
         "digest": fact.digest,
         "candidate": candidate.get("digest"),
@@ -152,11 +152,13 @@ def _approval_node(asked: Asked) -> Approval | None:
     return found if isinstance(found, Approval) else None
 
 
-def _used_by_this_visit(asked: Asked, used_by: int | None) -> bool:
+def _used_by_this_visit(asked: Asked, fact: ApprovalFact) -> bool:
     """Whether the approval was used up by the open activity, or by an earlier step of the same visit of a pipeline."""
-    activity = asked.state.activity
+    activity, used_by = asked.state.activity, fact.used_by
     if activity is None or used_by is None:
         return False
+    if isinstance(asked.node, Pipeline) and fact.used_at == (activity.node, activity.visit):
+        return True
     steps = [step.name for step in asked.node.steps] if isinstance(asked.node, Pipeline) else []
     before = steps.index(activity.step) if activity.step in steps else 0
     return activity.seq - before <= used_by <= activity.seq

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flows.core.gate.check import Asked, Check, Known, Refusal
+from flows.core.nodes.pipeline import Pipeline
 from flows.core.nodes.waits import Approval
 from flows.core.verdicts import Verdict
 
@@ -13,12 +14,21 @@ def _fresh(asked: Asked) -> Known | None:
     gate, look = asked.gate, asked.facts.look
     if gate is None or look is None or not gate.fresh:
         return None
+    if _is_under_way(asked):
+        return None  # what this visit has done may be what has changed; it passed before it did that
     found: dict[str, Any] = {}
     for name, probe in gate.probes.items():
         baseline, seen = look.baseline.get(name), look.seen.get(name)
         old = baseline is not None and probe.within is not None and asked.state.now - baseline.at > probe.within
         found[name] = {"baseline": baseline and baseline.version, "seen": seen and seen.version, "old": old}
     return found
+
+
+def _is_under_way(asked: Asked) -> bool:
+    activity = asked.state.activity
+    if activity is None:
+        return False
+    return activity.begun or (isinstance(asked.node, Pipeline) and activity.step != asked.node.steps[0].name)
 
 
 def check_fresh(known: Known) -> Refusal | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from flows.core.lint.options import function_problems
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
-from flows.core.nodes import Activity
+from flows.core.nodes import Activity, Decision
 from flows.core.policies import Fresh, Gate
 
 
@@ -35,6 +35,10 @@ def verifiers_verify(view: View) -> Iterator[Problem]:
                 hint = f'Name an activity with verifies=: {verifier} = Activity(…, verifies="the node of the candidate", then=…).'
                 yield view.problem("E072", f"Node {name!r}: verified_by={verifier!r} verifies nothing.", hint, name)
     for name, node in view.nodes.items():
+        if isinstance(node, Decision) and node.verifies:
+            hint = "Let an activity verify it; what a model says of a model's work is no verification."
+            yield view.problem("E072", f"Node {name!r} decides, so it verifies nothing: verifies={node.verifies!r}.", hint, name)
+            continue
         if isinstance(node, Activity) and node.verifies and not isinstance(view.nodes.get(node.verifies), Activity):
             hint = "Name the Decision (or another activity) whose candidate is verified."
             yield view.problem("E072", f"Node {name!r}: verifies={node.verifies!r} is not a node with a candidate.", hint, name)

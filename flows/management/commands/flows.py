@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from flows.core import graph, visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import budgets, decisions, find, operations, releases, replays, rules, versions, words
+from flows.management import budgets, commitments, decisions, find, operations, releases, replays, rules, verbs, versions, words
 from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
@@ -44,10 +44,10 @@ class Command(BaseCommand):
         return super().create_parser(prog_name, subcommand, epilog=EPILOG, **kwargs)
 
     def add_arguments(self, parser: CommandParser) -> None:
-        verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+        subparsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
         def verb(name: str, summary: str, *, identified: bool = False) -> ArgumentParser:
-            made: ArgumentParser = verbs.add_parser(name, help=summary, description=summary, epilog=EPILOG)
+            made: ArgumentParser = subparsers.add_parser(name, help=summary, description=summary, epilog=EPILOG)
             made.add_argument("--json", action="store_true", help="print one JSON document")
             made.add_argument("--database", metavar="ALIAS", help="the database alias that holds the record")
             if identified:
@@ -58,7 +58,7 @@ class Command(BaseCommand):
         listing.add_argument("--flow", metavar="NAME")
         listing.add_argument("--status", choices=[status.value for status in Status])
         listing.add_argument("--key", metavar="KEY")
-        listing.add_argument("--limit", type=_positive, default=50, metavar="N")
+        listing.add_argument("--limit", type=verbs.positive, default=50, metavar="N")
         verb("show", "Where a run is, what it waits for, and how it came there.", identified=True)
         _add_start(verb("start", "Start a run, or get the one that has the key."))
         event = verb("signal", "Deliver an event.")
@@ -74,20 +74,24 @@ class Command(BaseCommand):
             acting = verb(name, summary, identified=True)
             acting.add_argument("--reason", default="", metavar="TEXT")
             acting.add_argument("--by", metavar="USERNAME")
+            acting.add_argument("--seen", metavar="STATE", help="refuse if it has moved since `flows show --json` printed this")
             if name == "resume":
                 at = "where a run goes on that a gate has suspended: a node that its gate stands on is done anew"
                 acting.add_argument("--at", metavar="NODE", help=at)
         moving = verb("migrate", "Take runs to a newer version of their flow, as its migrate_from says.")
         versions.add_migrate(moving)
-        moving.add_argument("--from", type=_positive, dest="source", metavar="VERSION", help="only runs of this version")
-        moving.add_argument("--to", type=_positive, metavar="VERSION", help="default: the newest that can be reached")
+        moving.add_argument("--from", type=verbs.positive, dest="source", metavar="VERSION", help="only runs of this version")
+        moving.add_argument("--to", type=verbs.positive, metavar="VERSION", help="default: the newest that can be reached")
         effects = verb("operations", "List effects, of all runs or one: the newest, or with --uncertain the longest in doubt.")
         operations.add_operations(effects)
-        effects.add_argument("--limit", type=_positive, default=50, metavar="N")
+        effects.add_argument("--limit", type=verbs.positive, default=50, metavar="N")
         operations.add_resolve(verb("resolve", "Say what became of an effect of which nobody knows whether it happened."))
         rules.add_policy(verb("policy", "List policies, publish one, or adopt the newest version for a run."))
         rules.add_competence(verb("competence", "List competence envelopes, or open a closed one again."))
-        budgets.add_budget(verb("budget", "How the budgets of a run stand, or more of what is used up."))
+        commitments.add(verb("commitments", "What is owed outside; or say that it is fulfilled, handed over or deferred."))
+        budgets.add_budget(
+            verb("budget", "How the budgets of a run stand, more of what is used up, or a limit for all runs of its intent.")
+        )
         _add_graph(verb("graph", "Draw a flow."))
         verb("preview", "What a supersede of a run's intent would end, undo and give back; nothing is changed.", identified=True)
         verb("verify", "Compare log and row of one run, or of all; of all, look for what breaks an invariant, too.").add_argument(
@@ -257,10 +261,16 @@ class Command(BaseCommand):
         self._say(found.sentence)
 
     def do_budget(self, **options: Any) -> None:
-        """How the ledgers of a run stand; or raise one, and what followed from it."""
+        """How the ledgers of a run stand; or raise one, or limit those of its intent, and what followed from it."""
         value, text, sentence = budgets.answer(using=options["database"], **options)
         self._put(value, text, options)
         self._say(sentence)
+
+    def do_commitments(self, **options: Any) -> None:
+        """What is owed; or what became of one, and of its run."""
+        value, text, sentence = commitments.answer(**options)
+        self._put(value, text, options)
+        self._say(visible.plain(sentence))
 
     def do_migrate(self, *, ids: list[str], flow: str | None, source: int | None, to: int | None, **options: Any) -> None:
         """Migrate runs, each by itself; prints what became of each."""
@@ -294,12 +304,16 @@ class Command(BaseCommand):
         """Let a run go on."""
         self._control(functools.partial(control.resume, at=options.pop("at")), **options)
 
-    def _control(self, act: Callable[..., Controlled], *, id: str, reason: str, by: str | None, **options: Any) -> None:
+    def _control(
+        self, act: Callable[..., Controlled], *, id: str, reason: str, by: str | None, seen: str | None, **options: Any
+    ) -> None:
         using = options["database"]
-        found = act(find.workflow(id, using), reason=reason, by=find.user(by, using), using=using)
+        found = act(find.workflow(id, using), reason=reason, by=find.user(by, using), seen=seen, using=using)
         self._put(found, found.answer.value, options)
         if found.answer is Answer.TOO_LATE:
             raise CommandError(f"Too late: the run is {found.status}.")
+        if found.answer is Answer.MOVED:
+            raise CommandError(f"It has moved: the run is {found.status}. Nothing was changed; look again (flows show).")
         self._say(f"the run is {found.status}")
 
     def _put(self, value: Any, text: str, options: dict[str, Any]) -> None:
@@ -324,20 +338,14 @@ def _add_start(parser: ArgumentParser) -> None:
     parser.add_argument("--by", metavar="USERNAME", help="the accountable user")
     parser.add_argument("--goal", default="", metavar="TEXT", help="what is wanted, in words")
     parser.add_argument("--priority", type=int, default=0, metavar="N", help="higher is sooner")
-    parser.add_argument("--flow-version", type=_positive, metavar="N", help="default: the newest")
+    parser.add_argument("--flow-version", type=verbs.positive, metavar="N", help="default: the newest")
 
 
 def _add_graph(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME")
-    parser.add_argument("--flow-version", type=_positive, metavar="N", help="default: the newest")
+    parser.add_argument("--flow-version", type=verbs.positive, metavar="N", help="default: the newest")
     parser.add_argument("--format", choices=["mermaid", "svg"], default="mermaid")
     parser.add_argument("--output", default="-", metavar="FILE", help="default: stdout")
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)
 
 
 def _object(text: str, option: str) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def move(worker: Any, folder: str, key: str) -> Any:
     run = Moved.start({"folder": folder}, key=key, by=owner())
     if Workflow.objects.get(pk=run.id).flow_version == 1:
         worker.run()
-        outlast.migrate(run.id, by="chaos", reason="a scan is needed")
+        outlast.migrate(run.id, by=owner(), reason="a scan is needed")
     return run.id
 
 

@@ -52,6 +52,15 @@ WRONG: list[tuple[str, Callable[[], Definition], str]] = [
     ("E072", lambda: gated(Gate(verified_by="nobody")), "Node 'act': verified_by='nobody' verifies nothing."),
     ("E072", lambda: gated(Gate(), verifies="done"), "Node 'check': verifies='done' is not a node with a candidate."),
     (
+        "E072",
+        lambda: declare(
+            propose=Decision(work, choices={"go": "judge"}),
+            judge=Decision(work, verifies="propose", choices={"go": "done"}),
+            done=End(COMPLETE),
+        ),
+        "Node 'judge' decides, so it verifies nothing: verifies='propose'.",
+    ),
+    (
         "E073",
         lambda: declare(
             propose=Decision(work, choices={"go": "act"}),
