@@ -119,6 +119,13 @@ def test_no_two_pages_declare_flows_of_one_name() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_heading_stands_twice(page: Path) -> None:
+    """The second would be found by nobody, and by no test of this file."""
+    found = re.findall(r"^(#+ .+)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    assert sorted(found) == sorted(set(found))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_to_a_page(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
