@@ -154,10 +154,15 @@ def list_workflows(
     flow: str | None = None,
     status: str | None = None,
     key: str | None = None,
+    intent: Any = None,
     limit: int = 50,
     using: str | None = None,
 ) -> list[Workflow]:
-    """Workflows, newest first, optionally of one flow, status or key."""
+    """Workflows, newest first, optionally of one flow, status, key or intent (or that of a run).
+
+    Raises:
+        UnknownIntent: it can be none.
+    """
     rows = Workflow.objects.using(identify.alias(using)).order_by("-id")
     if flow:
         rows = rows.filter(flow_name=flow)
@@ -165,6 +170,8 @@ def list_workflows(
         rows = rows.filter(status=status)
     if key:
         rows = rows.filter(key=key)
+    if intent is not None:
+        rows = rows.filter(intent_id=identify.intent_id(intent))
     return list(rows[:limit])
 
 
