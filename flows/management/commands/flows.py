@@ -162,11 +162,11 @@ class Command(BaseCommand):
 
     def do_policy(self, **options: Any) -> None:
         """Policies: listed, published, adopted."""
-        self._put(*rules.policy(**options), options)
+        self._listed(*rules.policy(**options), options)
 
     def do_competence(self, **options: Any) -> None:
         """Competence envelopes: listed, opened again."""
-        self._put(*rules.envelopes(**options), options)
+        self._listed(*rules.envelopes(**options), options)
 
     def do_operations(self, *, uncertain: bool, workflow: str | None, limit: int, **options: Any) -> None:
         """One line an effect."""
@@ -330,6 +330,11 @@ class Command(BaseCommand):
             self.stdout.write(words.as_json(value))
         elif text:
             self.stdout.write(text)
+
+    def _listed(self, value: Any, text: str, options: dict[str, Any]) -> None:
+        self._put(value, text, options)
+        if isinstance(value, list):
+            self._say(f"{len(value)} shown")
 
     def _shown(self, count: int, limit: int) -> None:
         self._say(f"{count} shown{'; there may be more (--limit)' if count == limit else ''}")
