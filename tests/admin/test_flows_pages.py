@@ -8,6 +8,7 @@ from django.urls import reverse
 
 import flows
 from flows.models import Event, Workflow
+from tests.support import releasing
 from tests.support.approving import PASSWORD, World
 
 EVIL = "<script>alert(1)</script>\u202e"
@@ -116,6 +117,18 @@ def test_an_intent_without_live_runs_is_still_wanted_and_says_so(world: World) -
     assert "and no live run" in page
     listed = client_of("vera").get(reverse("admin:outlast_flows_intent_changelist"))
     assert [(one.status, one.live_runs) for one in listed.context["cl"].result_list] == [("active", 0)]
+
+
+def test_nobody_needs_to_offer_the_release_of_a_run_that_has_ended(world: World) -> None:
+    releasing.both()
+    request = world.ask(key="n-1")
+    assert "offered by" in shown_of("workflow", request.workflow_id)
+    world.decide(request)
+    world.worker.run()
+    page = shown_of("workflow", request.workflow_id)
+    assert "R17" in page
+    assert "the current one" in page
+    assert "offer" not in page
 
 
 def test_an_events_page_says_that_it_may_have_woken_others(world: World) -> None:
