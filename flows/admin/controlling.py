@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows import registry
+from flows.admin import rendering
 from flows.admin.reasoned import ReasonedForm, Took
 from flows.core.protocol import SUSPENDED, TERMINAL, Status
 from flows.models import Workflow
@@ -26,6 +27,12 @@ class ControlForm(ReasonedForm):
     """Why, and the state of the run that was on the page."""
 
     seen = forms.CharField(max_length=200, widget=forms.HiddenInput, error_messages={"required": _("Load the page again.")})
+
+
+class AdoptForm(ControlForm):
+    """And the version that was the newest then: nobody adopts one that they have not seen."""
+
+    version = forms.IntegerField(min_value=1, widget=forms.HiddenInput, error_messages={"required": _("Load the page again.")})
 
 
 class ResumeForm(ControlForm):
@@ -105,7 +112,7 @@ def form_of(verb: str, obj: Workflow, data: Mapping[str, Any] | None = None, **o
     nodes = sorted(definition.again_at(obj.node)) if definition is not None and suspended else []
     if verb == "resume" and nodes:
         return ResumeForm(data, nodes=nodes, **options)
-    return ControlForm(data, **options)
+    return (AdoptForm if verb == "adopt" else ControlForm)(data, **options)
 
 
 def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None, using: str, url: Url) -> list[dict[str, Any]]:
@@ -118,6 +125,8 @@ def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None,
         verb = VERBS[name]
         if not user.has_perm(verb.permission):
             continue
+        newer = policies.newer(obj, using) if name == "adopt" else ""
+        seen = {"seen": control.seen_of(obj), "version": newer.rpartition("@")[2]}
         sent = refused[1] if refused is not None and refused[0] == name else None
         found.append(
             {
@@ -125,7 +134,8 @@ def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None,
                 "label": verb.label,
                 "leads": verb.leads,
                 "url": url(f"outlast_flows_workflow_{name}", obj.pk),
-                "form": sent or form_of(name, obj, initial={"seen": control.seen_of(obj)}),
+                "form": sent or form_of(name, obj, initial=seen),
+                "detail": rendering.inline(f"{obj.policy_version} → {newer}") if newer else "",
                 "errors": sent.errors if sent is not None else {},
             }
         )
@@ -160,8 +170,8 @@ def take(verb: str, obj: Workflow, by: Any, given: Mapping[str, Any], using: str
         OutlastError: it cannot be done, and why.
     """
     known = VERBS[verb]
-    elsewhere = {"at": given["at"]} if given.get("at") else {}
-    found = known.act(obj.pk, reason=given["reason"], by=by, seen=given["seen"], using=using, **elsewhere)
+    more = {name: given[name] for name in ("version", "at") if given.get(name)}
+    found = known.act(obj.pk, reason=given["reason"], by=by, seen=given["seen"], using=using, **more)
     facts = {"status": found.status}
     match found.answer:
         case Answer.ACCEPTED:

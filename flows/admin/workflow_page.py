@@ -27,6 +27,7 @@ def context(obj: Workflow, chip: SafeString, using: str, url: Url) -> dict[str, 
     effects = list(rows.order_by("-activity_seq", "-pk")[: MAX_ROWS + 1])
     return {
         "told": told,
+        "needed": rendering.inline(told.decision_needed),
         "accountable": rendering.inline(told.accountable or "–"),
         "sessions": rendering.lines([rendering.inline(session) for session in told.sessions]),
         "status_chip": chip,

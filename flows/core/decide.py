@@ -3,7 +3,7 @@
     trigger ──► deadline? ──► gate (base) ──► node.resume / node.enter ──► Goto? ──► visits ──► gate (node) ──► node.enter ──► …
 
 While an effect of the open activity is in doubt, nothing goes past it: no deadline, no drop, no route of a refusal. One that is known to have
-happened has its result taken before anything else is asked.
+happened has its result taken without asking the gate; a deadline that has passed goes before that.
 Author functions (branches, keys) run here; what they raise becomes a visible suspension, never a lost workflow.
 """
 
@@ -76,7 +76,7 @@ def _decide(definition: Definition, state: State, trigger: Trigger, facts: Facts
     if not isinstance(trigger, Completed | Failed):
         if _is_known(state) and (node := definition.nodes.get(state.node)) is not None:
             cancels = facts.release is not None and facts.release.cancels
-            return Decided(CancelSelf(RELEASE_CHANGED) if cancels else node.resume(state, trigger))
+            return Decided(CancelSelf(RELEASE_CHANGED)) if cancels else _answer(definition, state, trigger, facts, node)
         refusal = gate.check(definition, None, state, facts)
         if refusal is not None:
             return _refused(definition, state, facts, None, refusal)

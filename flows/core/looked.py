@@ -23,6 +23,7 @@ from flows.core.history import Drift, Judged, Logged, Observed, Verified
 from flows.core.nodes import candidate_of
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.base import Node
+from flows.core.nodes.pipeline import Pipeline
 from flows.core.policies import Fresh, Gate
 from flows.core.protocol import IntentStatus
 from flows.core.state import ActivityState, Completed, Facts, Failed, Look, Seen, State, Trigger, VerificationFact
@@ -42,7 +43,7 @@ def look(course: Course, judged: Judged, definition: Definition, node: Node) -> 
     baseline: dict[str, Seen] = {}
     for row in course.history.observed:
         at, found = (row.activity, row.attempt), Seen(row.version, row.at)
-        if at < mine and row.baseline and row.node in nodes:
+        if at < mine and row.baseline and row.node in nodes and _ended_well(course, at):
             baseline[row.name] = found
         if at == mine or (at < mine and _may_reuse(gate.probes.get(row.name), row, judged)):
             seen[row.name] = found
@@ -58,6 +59,18 @@ def look(course: Course, judged: Judged, definition: Definition, node: Node) -> 
         commitments=dict.fromkeys(gate.commitments, "active"),
         authority=dict.fromkeys(gate.authority, ""),
     )
+
+
+def _ended_well(course: Course, attempt: tuple[int, int]) -> bool:
+    tried = course.history.attempts.get(attempt)
+    return tried is not None and tried.outcome == "succeeded"
+
+
+def _may_have_begun(node: Node, number: int) -> bool:
+    """Whether an earlier attempt may have left an effect behind: then nothing is asked about what it may have changed itself, and one that
+    is known to have happened has its result taken without a pass. What became of effects is not on the log.
+    """
+    return number > 1 and next(node.all_effects(), None) is not None
 
 
 def _key(judged: Judged) -> tuple[int, int]:
@@ -83,7 +96,12 @@ def drifts(course: Course, t: Logged, definition: Definition, state: State, trig
     rows = [one for version in versions for one in course.history.judged.get(version, ())]
     mine = [one for one in rows if _key(one) == (activity.seq, activity.number)]
     passed = next((one for one in mine if one.verdict == Verdict.ALLOWED), None)
-    if isinstance(trigger, Completed) and definition.passes(node.name) and passed is None:
+    if (
+        isinstance(trigger, Completed)
+        and definition.passes(node.name)
+        and passed is None
+        and not _may_have_begun(node, activity.number)
+    ):
         yield Drift(t.seq, f"verdict of {node.name}", None, str(Verdict.ALLOWED))
     if passed is not None:
         yield from _observed(course, t, definition, node, passed)
@@ -127,7 +145,7 @@ def _checked(course: Course, t: Logged, definition: Definition, node: Node, judg
             continue
         answer, recorded = answers.pop(name, ("", ""))
         if not answer:
-            if allowed:
+            if allowed and not (name == "fresh" and _may_have_begun(node, judged.attempt or 0)):
                 yield Drift(t.seq, f"check {name} of {node.name}", None, gates.HOLDS)
             continue
         if allowed and answer == gates.REFUSED:
@@ -148,7 +166,8 @@ def _verified(course: Course, t: Logged, node: Node, activity: ActivityState, st
     candidate = candidate_of(state, verifies) if verifies else None
     mine = (activity.seq, activity.number)
     rows: list[Verified] = [one for one in course.history.verified if (one.activity, one.attempt) == mine]
-    says = candidate is not None and (isinstance(trigger, Completed) or failed is not None)
+    whole = not isinstance(node, Pipeline) or activity.step == node.steps[-1].name
+    says = candidate is not None and ((isinstance(trigger, Completed) and whole) or failed is not None)
     if not says or not rows:
         if says or rows:
             yield Drift(t.seq, f"verification by {node.name}", len(rows), int(says))

@@ -22,6 +22,7 @@ from flows.core.errors import AmbiguousOutcome, DefinitionError, LostOwnership, 
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity
 from flows.core.state import Failed
+from flows.core.verdicts import Verdict
 from flows.services import commitments, settling
 from flows.services.arrows import Ending, Settlement
 from flows.services.authored import from_anywhere
@@ -243,9 +244,15 @@ class Effects:
         return f"{whole}/{name}" if name else whole
 
 
-def ask_no_more(owned: Owned) -> None:
-    """The gate does not let the activity ask again for what is in doubt: whether it happened is for a person to say."""
-    if owned.state.activity is not None and owned.state.activity.doubt:
+#: Refusals that nothing mends but doing something anew, which nothing may while an effect is in doubt.
+LASTING = frozenset(
+    {Verdict.CANDIDATE_INVALID, Verdict.REVALIDATION_REQUIRED, Verdict.VERIFICATION_REQUIRED, Verdict.COMMITMENT_UNSOUND}
+)
+
+
+def ask_no_more(owned: Owned, verdict: Verdict) -> None:
+    """The gate will not let the activity ask again for what is in doubt: whether it happened is for a person to say."""
+    if verdict in LASTING and owned.state.activity is not None and owned.state.activity.doubt:
         store.ask_no_more(owned.row.id, owned.using)
 
 

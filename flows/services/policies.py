@@ -38,9 +38,7 @@ class NotNewest(UsageError):
     code = "NOT_NEWEST"
 
     def __init__(self, name: str, seen: int, newest: int) -> None:
-        super().__init__(
-            f"The newest version of {name!r} is {newest} by now, not {seen}: read that first, then publish after it."
-        )
+        super().__init__(f"The newest version of {name!r} is {newest} by now, not {seen}. Read that first.")
 
 
 class NotBound(UsageError):
@@ -136,7 +134,9 @@ def current(name: str, *, using: str | None = None) -> Policy:
     return found
 
 
-def adopt(workflow: Any, *, reason: str, by: Any = None, seen: str | None = None, using: str | None = None) -> Controlled:
+def adopt(
+    workflow: Any, *, reason: str, by: Any = None, seen: str | None = None, version: int | None = None, using: str | None = None
+) -> Controlled:
     """Bind a run to the newest version of its policy; one that was stopped by it goes on, through the gate.
 
     `too_late`: the run has ended, or is computing just now (its next wake-up is stopped, then adopt again). `already`: it is bound to it.
@@ -144,9 +144,10 @@ def adopt(workflow: Any, *, reason: str, by: Any = None, seen: str | None = None
     Args:
         workflow: the run, or its id. reason: why, in words; kept in the log of the run.
         by: the user, whose right is looked up anew; None: code of the project.
-        seen: `control.seen_of` what was shown; None does not look. using: the database alias of the record.
+        seen: `flows.describe(run).seen` of what was shown; None does not look. version: only if this is the newest one.
+        using: the database alias of the record.
     Raises:
-        UnknownWorkflow: there is none. NotBound: its flow has no policy. UnknownPolicy: nothing is published.
+        UnknownWorkflow: there is none. NotBound: its flow has no policy. UnknownPolicy: nothing is published. NotNewest: see `version`.
         ReasonMissing: nobody says why. NotPermitted: `by` is a user who may not.
     """
     alias = identify.alias(using)
@@ -164,6 +165,9 @@ def adopt(workflow: Any, *, reason: str, by: Any = None, seen: str | None = None
             return Controlled(Answer.ALREADY, row.status, row_id)
         if seen is not None and row.status not in TERMINAL and seen != control.seen_of(row):
             return Controlled(Answer.MOVED, row.status, row_id)
+        name, _, newest = wanted.rpartition("@")
+        if version is not None and version != int(newest):
+            raise NotNewest(name, version, int(newest))
         note = dumps({"reason": reason, "by": identify.label(by)})
         outcome = None if row.status in TERMINAL else store.adopt(row_id, wanted, note, alias)
         if outcome is None:

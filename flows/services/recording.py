@@ -72,7 +72,7 @@ class Noted:
             artifacts.record(self.artifact, owned.using)
         if decided.refusal is not None:
             gating.refused(owned, decided.refusal)
-            effects.ask_no_more(owned)
+            effects.ask_no_more(owned, decided.refusal.verdict)
         if deadlines.acts(decided):
             deadlines.act(owned, decided)
         return not decided.release or releasing.pin(owned, decided)

@@ -28,7 +28,7 @@ def reason(text: Any, what: str, *, most: int = identify.MAX_REASON) -> str:
 
 
 def check(by: Any, permission: str, using: str) -> None:
-    """Let nobody pass who is a user without that right.
+    """Let nobody pass who is a user without that right, and no anonymous one: a view that hands on its request's user is no code that decides.
 
     Raises:
         NotAUser: `by` is neither a stored user nor None. NotPermitted: `by` is a user who has it not, is not active, or is gone.

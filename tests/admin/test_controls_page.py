@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
@@ -17,6 +18,7 @@ import flows
 from flows import COMPLETE, ESCALATE, Activity, Deadline, Decision, End, Gate, Wait, policies
 from flows.models import Transition
 from flows.services import control
+from flows.services import policies as service
 from flows.testing import local_worker
 from tests import factories
 from tests.factories import row, status
@@ -80,7 +82,8 @@ def page(run: Any, name: str = "rita") -> str:
 
 def post(run: Any, verb: str, name: str = "rita", **data: Any) -> Any:
     """As a browser sends the form that the page shows now."""
-    given = {"reason": "looked at it", "seen": control.seen_of(row(run)), **data}
+    newer = service.newer(row(run), "default").rpartition("@")[2]
+    given = {"reason": "looked at it", "seen": control.seen_of(row(run)), "version": newer or "1", **data}
     return client_of(name).post(url(run, verb), given, follow=True)
 
 
@@ -219,6 +222,15 @@ def test_an_adoption_that_is_sent_twice_is_once(world: World, flow: type[flows.F
     assert LogEntry.objects.count() == 1
 
 
+def test_nobody_adopts_a_version_that_they_have_not_seen(world: World, flow: type[flows.Flow]) -> None:
+    run = blocked(world, flow)
+    assert "t-controlled@1 → t-controlled@2" in page(run)
+    policies.publish("t-controlled", {"n": "another"})
+    assert "The newest version of 't-controlled' is 3 by now, not 2. Read that first." in said(post(run, "adopt", version="2"))
+    assert (row(run).policy_version, row(run).status, LogEntry.objects.count()) == ("t-controlled@1", "waiting", 0)
+    assert "runnable" in said(post(run, "adopt", version="3"))
+
+
 def test_a_doubt_is_not_resumed_and_its_page_leads_to_the_operation(world: World, flow: type[flows.Flow]) -> None:
     doubting.forget()
     operation = in_doubt(world.worker)
@@ -234,7 +246,7 @@ def test_a_doubt_is_not_resumed_and_its_page_leads_to_the_operation(world: World
 
 
 def test_what_a_model_or_a_person_wrote_is_escaped(world: World, flow: type[flows.Flow]) -> None:
-    run = flow.start({"key": EVIL}, key=EVIL, by=EVIL, goal=EVIL)
+    run = flow.start({"key": EVIL}, key=EVIL, by=get_user_model().objects.create_user(EVIL), goal=EVIL)
     world.worker.run()
     for shown in (page(run), post(run, "pause", reason=EVIL).content.decode(), post(run, "resume", reason="").content.decode()):
         assert "<script>alert(1)" not in shown

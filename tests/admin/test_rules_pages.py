@@ -70,7 +70,7 @@ def test_a_runs_page_says_what_the_gate_answered_and_what_to_do(world: World, cl
     assert "REVALIDATION_REQUIRED" in page
     assert "&lt;b&gt;v1&lt;/b&gt; propose" in page
     assert MARKUP not in page
-    assert "then resumes: it is looked at again" in page
+    assert "has it decided or checked anew" in page
 
 
 def test_policies_are_read(world: World, client: Client) -> None:

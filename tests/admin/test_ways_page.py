@@ -100,7 +100,7 @@ def page_of(client: Client, run: Any) -> list[dict[str, Any]]:
 def test_every_way_has_its_words_and_every_verdict_that_stops_has_a_way() -> None:
     assert set(WAYS) == set(Way)
     passing = {Verdict.ALLOWED, Verdict.INTENT_SUPERSEDED, Verdict.APPROVAL_REQUIRED}
-    general = {Verdict.CANDIDATE_INVALID, Verdict.HUMAN_REQUIRED}  # the reason says what; then resume
+    general = {Verdict.HUMAN_REQUIRED}  # the reason says what; then resume
     assert set(WAY_ON) == set(Verdict) - passing - general
     assert all(found.ways and found.ways[-1] is Way.CANCEL for found in WAY_ON.values())
     assert {Way.RESUME, Way.CANCEL, Way.ADOPT, Way.MIGRATE} == set(ASK)

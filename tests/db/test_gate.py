@@ -110,7 +110,7 @@ def test_each_verdict_leads_to_the_node_that_is_declared_for_it(bring: Bring, ca
     if verdict in LASTING:
         assert factories.status(woken.run) == ("waiting", verdict, "instead")
         Workflow.objects.filter(pk=woken.run.id).update(fingerprint=fingerprint)
-        assert policies.adopt(woken.run, by=woken.user, reason="read") or flows.resume(woken.run)
+        assert policies.adopt(woken.run, reason="read") or flows.resume(woken.run)
         woken.worker.run()
     assert factories.status(woken.run)[0] == "complete"
     assert factories.called("instead") == 1

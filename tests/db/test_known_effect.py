@@ -110,12 +110,12 @@ CHANGES: dict[str, tuple[Callable[[World], Gate | None], Callable[[World], dict[
     "the budget": (
         lambda world: None,
         lambda world: {"budget": Budget(cost="5")},
-        lambda run, world, user: budgets.limit(run.intent_id, cost="0", by=user, reason="no more"),
+        lambda run, world, user: budgets.limit(run.intent_id, cost="0", reason="no more"),
     ),
     "the release": (
         lambda world: None,
         lambda world: {"on_release": restart_from("save")},
-        lambda run, world, user: releases.make_current("R18", by=user, reason="newer"),
+        lambda run, world, user: releases.make_current("R18", by=None, reason="newer"),
     ),
     "a commitment": (
         lambda world: Gate(commitments="window"),
@@ -150,7 +150,7 @@ def in_doubt(world: World, worker: LocalWorker, flow: type[Flow], user: Any) -> 
     policies.publish("kp", {"a": 1})
     releases.register("R17", models={"m": 1})
     releases.register("R18", models={"m": 2})
-    releases.make_current("R17", by=user, reason="first")
+    releases.make_current("R17", by=None, reason="first")
     run = flow.start({}, by=user)
     worker.run()
     assert factories.status(run)[0] == "reconciling"
@@ -194,16 +194,20 @@ def test_its_version_takes_it_before_a_migration(
 
 
 @pytest.mark.req("C4")
-def test_what_the_gate_does_not_let_ask_again_is_for_a_person(
-    worker: LocalWorker, clock: Clock, declare: Any, world: World, user: Any
+@pytest.mark.parametrize("mended", ["a right", "never"])
+def test_what_the_gate_does_not_let_ask_again(
+    worker: LocalWorker, clock: Clock, declare: Any, world: World, user: Any, mended: str
 ) -> None:
-    """Asking for the same again would settle the doubt, and the gate refuses: so a person says what became of it; then the run goes on."""
+    """Asking for the same again would settle the doubt, and the gate refuses. Where that can be mended the resume asks again; else a person says
+    what became of it.
+    """
     flow = declare(
         "t-again",
+        hold=Activity(lambda attempt: {}, commits=Commits("window", release=lambda operation: None), then="propose"),
         propose=Decision(waking.propose, choices={"go": "merge"}),
         merge=Activity(
             world.merge,
-            gate=Gate(authority=waking.PERMISSION),
+            gate=Gate(authority=waking.PERMISSION, commitments="window"),
             effect=Effect(idempotent=True),
             retry=Retry(max_attempts=3, initial=seconds(1), jitter=0),
             then="done",
@@ -212,16 +216,26 @@ def test_what_the_gate_does_not_let_ask_again_is_for_a_person(
     )
     run = flow.start({}, by=user)
     worker.run()
-    user.user_permissions.clear()
+    if mended == "never":
+        assert commitments.fulfil(commitments.active(kind="window")[0], by=None, reason="gone")
+    else:
+        user.user_permissions.clear()
     for _ in range(3):
         clock.move(minutes=20)
         worker.tick()
         worker.run()
+    (operation,) = Operation.objects.filter(node="merge")
+    assert (operation.status, operation.again) == ("uncertain", mended != "never")
+    if mended == "never":
+        assert factories.status(run)[:2] == ("waiting", "RECONCILIATION_REQUIRED")
+        with pytest.raises(flows.errors.OutcomeUnknown):
+            flows.resume(run)
+        return
     assert factories.status(run)[:2] == ("waiting", "POLICY_BLOCKED")
-    with pytest.raises(flows.errors.OutcomeUnknown):
-        flows.resume(run)
-    (operation,) = Operation.objects.all()
-    assert (operation.status, operation.again) == ("uncertain", False)
+    waking.grant(user)
+    assert flows.resume(run)
+    worker.run()
+    assert (factories.row(run).status, len(set(world.made)), len(world.made)) == ("complete", 1, 2)
 
 
 def test_what_a_visit_has_done_itself_does_not_stop_it(worker: LocalWorker, clock: Clock, declare: Any, world: World) -> None:

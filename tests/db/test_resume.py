@@ -83,7 +83,7 @@ def test_every_wake_up_looks(flow: type[flows.Flow], worker: LocalWorker, clock:
         says.append("gone")
         wake(worker)
     elif woken == "recovery":
-        does["apply"] = lambda attempt: [factories.lose(worker), says.append("gone"), 1][-1]
+        does["apply"] = lambda attempt: [factories.lose(worker), says.append("gone"), factories.failing(1)(attempt)]
         wake(worker)
         other = factories.another_worker()
         factories.drive(other, clock, 3)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import AnonymousUser, Permission
 
 from flows import COMPLETE, Activity, End, budgets, commitments, policies, releases
-from flows.errors import NotPermitted, ReasonMissing
+from flows.errors import NotAUser, NotPermitted, ReasonMissing
 from flows.models import Competence, CompetenceOpening, CurrentRelease, Policy
 from flows.services.competence import open_again
 from flows.services.resolve import resolve
@@ -87,8 +87,8 @@ def test_who_is_gone_or_was_never_saved_has_no_right(ready: None, cat: Any) -> N
     permit(cat, "open_competence")
     gone = get_user_model().objects.get(pk=cat.pk)
     cat.delete()
-    for nobody in (gone, get_user_model()(username="new", is_superuser=True)):
-        with pytest.raises(NotPermitted):
+    for nobody in (gone, get_user_model()(username="new", is_superuser=True), AnonymousUser(), "cat"):
+        with pytest.raises(NotPermitted if nobody is gone else NotAUser):
             open_again("t-warranted", "propose", reason="x", by=nobody)
     assert nothing_happened()
 
@@ -96,7 +96,7 @@ def test_who_is_gone_or_was_never_saved_has_no_right(ready: None, cat: Any) -> N
 def test_code_that_decides_for_itself_is_trusted(ready: None) -> None:
     assert policies.publish("p", {"n": 1}).created, "the reason of a deployment is in its commit"
     assert open_again("t-warranted", "propose", reason="the nightly evaluation passed")
-    assert releases.make_current("R1", by="the deployment", reason="rolled out")
+    assert releases.make_current("R1", by=None, reason="rolled out")
     with pytest.raises(ReasonMissing):
         releases.make_current("R1", by=None, reason=" ")
 

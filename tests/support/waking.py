@@ -286,7 +286,7 @@ def _release(woken: Woken) -> None:
 
 
 def _budget(woken: Woken) -> None:
-    budgets.limit(woken.run.intent_id, cost="0", by=woken.user, reason="no more")
+    budgets.limit(woken.run.intent_id, cost="0", by=None, reason="no more")
 
 
 def _unverified(woken: Woken) -> None:

@@ -67,18 +67,8 @@ class Command(BaseCommand):
         event.add_argument("type", metavar="TYPE")
         event.add_argument("--key", required=True, metavar="KEY")
         event.add_argument("--payload", default="{}", metavar="JSON", help="a JSON object, or - to read it from stdin")
-        for name, summary in (
-            ("cancel", "Cancel a run. Twice is once."),
-            ("pause", "Hold a run; what is running now is finished first."),
-            ("resume", "Let a paused or suspended run go on."),
-        ):
-            acting = verb(name, summary, identified=True)
-            acting.add_argument("--reason", default="", metavar="TEXT")
-            acting.add_argument("--by", metavar="USERNAME")
-            acting.add_argument("--seen", metavar="STATE", help="refuse if it has moved since `flows show --json` printed this")
-            if name == "resume":
-                at = "where a run goes on that a gate has suspended: a node that its gate stands on is done anew"
-                acting.add_argument("--at", metavar="NODE", help=at)
+        for name, summary in CONTROLS.items():
+            _add_control(verb(name, summary, identified=True), name)
         moving = verb("migrate", "Take runs to a newer version of their flow, as its migrate_from says.")
         versions.add_migrate(moving)
         moving.add_argument("--from", type=verbs.positive, dest="source", metavar="VERSION", help="only runs of this version")
@@ -335,6 +325,23 @@ class Command(BaseCommand):
     def _say(self, text: str) -> None:
         """Words, which are no data."""
         self.stderr.write(text, str)
+
+
+#: Verbs that move one run.
+CONTROLS = {
+    "cancel": "Cancel a run. Twice is once.",
+    "pause": "Hold a run; what is running now is finished first.",
+    "resume": "Let a paused or suspended run go on.",
+}
+
+
+def _add_control(parser: ArgumentParser, name: str) -> None:
+    parser.add_argument("--reason", default="", metavar="TEXT")
+    parser.add_argument("--by", metavar="USERNAME")
+    parser.add_argument("--seen", metavar="STATE", help="refuse if it has moved since `flows show --json` printed this")
+    if name == "resume":
+        at = "where a run goes on that a gate has suspended: a node that its gate stands on is done anew"
+        parser.add_argument("--at", metavar="NODE", help=at)
 
 
 def _add_start(parser: ArgumentParser) -> None:
