@@ -248,7 +248,8 @@ class Competence:
     """The envelope that a node works in: so many failed verifications of `of`, under one release, and a person is asked.
 
     Args:
-        of: the node whose candidates are counted. errors: how many of them may fail verification before the envelope is closed.
+        of: the node whose candidates are verified. errors: how many verifications may fail before the envelope is closed; one candidate that
+            fails twice counts twice.
     """
 
     of: str
