@@ -22,7 +22,10 @@ PIECES = frozenset(BudgetKind) - {BudgetKind.COMPUTE_SECONDS, BudgetKind.COST}
 MEASURED = frozenset({BudgetKind.COMPUTE_SECONDS})
 
 PLACES = Decimal("0.000001")
+#: One amount, and a limit, is below this.
 MOST = Decimal(10) ** 13
+#: The largest sum that a ledger holds. What is spent beyond it leaves it there: it was used, and nothing may fail because it is much.
+FULL = Decimal(10) ** 14 - PLACES
 ZERO = Decimal(0)
 
 #: The answers of `attempt.spend`, from good to bad.
@@ -62,13 +65,14 @@ def amount_of(kind: BudgetKind, value: object, what: str, error: type[OutlastErr
     Raises:
         `error`: it is no amount of that kind.
     """
-    said = f"{what}: {kind.value} is {value!r:.60}"
+    shown = "a number of very many digits" if isinstance(value, int) and abs(value) >= MOST**5 else f"{value!r:.60}"
+    said = f"{what}: {kind.value} is {shown}"
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal | float):
         raise error(f"{said}, which is no amount. {_example(kind)}")
     if isinstance(value, float) and kind in PIECES | {BudgetKind.COST}:
         raise error(f"{said}, a float, which is not exact. {_example(kind)}")
     try:
-        amount = Decimal(str(value))
+        amount = Decimal(value) if isinstance(value, int) else Decimal(str(value))
     except InvalidOperation:
         raise error(f"{said}, which is no number. {_example(kind)}") from None
     if not amount.is_finite() or not ZERO <= amount < MOST:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flows.core.course import CLOSED, HUMAN, RECONCILIATION, RETRY_WINDOW, Course, looks_again, visit_of
+from flows.core.course import CLOSED, FAILURES, HUMAN, RECONCILIATION, RETRY_WINDOW, Course, looks_again, visit_of
 from flows.core.decide import Decided
 from flows.core.definition import Definition
 from flows.core.history import Drift, Logged, Waited
@@ -110,6 +110,8 @@ def _trigger(course: Course, t: Logged, decided: Decided) -> Iterator[Drift]:
         expected = "cancel"
     elif _stays(course, t, decided):
         expected = "decided"
+    elif t.trigger in FAILURES or t.trigger == "completed":
+        pass  # an attempt ended beside the wait of a person, which its arrow closes
     elif (wait := course.open_wait(t)) is not None:
         expected = "woken" if wait.evidence is not None or wait.kind == "timer" else "expired"
         if t.ref != str(wait.id):

@@ -87,7 +87,7 @@ class Course:
         self.doubted: set[int] = set()
         self.opened = 0
         self.waits_opened = 0
-        self.pinned = ""
+        self.pinned = first_release(history)
         self.pin: Logged | None = None
         self.carried = any(t.trigger == "migrate" and "wait" in t.words("kept") for t in history.log)
         self.rung: set[int] = set()
@@ -364,6 +364,14 @@ def _handled(history: History) -> Iterator[tuple[int, int]]:
             fired = [one for one in history.deadlines if (one.kind, one.name) == (kind, name) and one.handled and one.at <= t.at]
             if fired:
                 yield max(fired, key=lambda one: (one.at, one.id)).id, t.seq
+
+
+def first_release(history: History) -> str:
+    """The release that the workflow was pinned to at its start: each pin says from which it came."""
+    for t in history.log:
+        if t.trigger == "pin" and isinstance(t.note.get("release"), dict):
+            return str(t.note["release"].get("from", ""))
+    return history.release or ""
 
 
 def first_version(history: History) -> int:

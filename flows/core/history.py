@@ -175,7 +175,7 @@ class History:
         row: what the workflow's row says now, by the names of `fold.FIELDS`. log: in order of `seq`. visits: by activity.
         attempts: by activity and number. waits, asked: in the order in which they were opened.
         deadlines: those that have passed, by timer. judged: verdicts by the workflow's version then. observed, verified: in order.
-        result: the workflow's.
+        result: the workflow's. release: that it is pinned to now; None: not known. releases: the names of all.
     """
 
     id: str
@@ -195,6 +195,8 @@ class History:
     observed: tuple[Observed, ...] = ()
     verified: tuple[Verified, ...] = ()
     result: Any = None
+    release: str | None = None
+    releases: frozenset[str] = frozenset()
 
 
 class Drift(NamedTuple):

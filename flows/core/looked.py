@@ -6,8 +6,8 @@
                    and of the versions that the attempt saw
 
 These rows are append-only, and what they say follows from one another; so one that was edited or is gone is found at the arrow that ended the
-attempt, or at the next gate that stands on it. Not on record, and so not judged here: the facts of policies, releases and approvals
-at that moment (approvals are judged by the decision itself).
+attempt, or at the next gate that stands on it. Not on record, and so not judged here: the facts of policies and approvals at that moment
+(approvals are judged by the decision itself). Which release was current no row says: it must have been some release.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.policies import Fresh, Gate
 from flows.core.protocol import IntentStatus
-from flows.core.state import ActivityState, Completed, Facts, Failed, Look, Seen, State, Trigger, VerificationFact
+from flows.core.state import ActivityState, Completed, Facts, Failed, Look, ReleaseFact, Seen, State, Trigger, VerificationFact
 from flows.core.verdicts import Verdict
 
 #: Checks whose facts are rows of others, as they were then.
@@ -92,9 +92,7 @@ def drifts(course: Course, t: Logged, definition: Definition, state: State, trig
     activity = course.activity
     if activity is None or (node := definition.nodes.get(activity.node)) is None:
         return
-    versions = (course.seq,) if course.pin is None else (course.seq, course.pin.seq - 1)
-    rows = [one for version in versions for one in course.history.judged.get(version, ())]
-    mine = [one for one in rows if _key(one) == (activity.seq, activity.number)]
+    mine = [one for one in course.history.judged.get(course.seq, ()) if _key(one) == (activity.seq, activity.number)]
     passed = next((one for one in mine if one.verdict == Verdict.ALLOWED), None)
     if (
         isinstance(trigger, Completed)
@@ -140,6 +138,8 @@ def _checked(course: Course, t: Logged, definition: Definition, node: Node, judg
     late, early = (gates.digests(definition, node, replace(state, now=now), facts) for now in (judged.at, course.at or judged.at))
     allowed = judged.verdict == Verdict.ALLOWED
     answers = {name: (answer, digest) for name, answer, digest in judged.checks}
+    if allowed and "release" in answers and answers["release"][1] not in _releases(course, definition, node, state, facts):
+        yield Drift(t.seq, f"what release of {node.name} looked at", answers["release"][1], f"pinned to {course.pinned}")
     for name, digest in late.items():
         if name in ELSEWHERE or (not allowed and name not in RECORDED):
             continue
@@ -157,6 +157,12 @@ def _checked(course: Course, t: Logged, definition: Definition, node: Node, judg
     if allowed:
         for name in answers.keys() - ELSEWHERE:
             yield Drift(t.seq, f"check {name} of {node.name}", answers[name][0], None)
+
+
+def _releases(course: Course, definition: Definition, node: Node, state: State, facts: Facts) -> Iterator[str]:
+    """The digests that the check of releases may have had: pinned as the log says, beside any that may have been current then."""
+    for current in (course.pinned, "", *sorted(course.history.releases)):
+        yield gates.digests(definition, node, state, replace(facts, release=ReleaseFact(course.pinned, current)))["release"]
 
 
 def _verified(course: Course, t: Logged, node: Node, activity: ActivityState, state: State, trigger: Trigger) -> Iterator[Drift]:

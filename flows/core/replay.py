@@ -245,6 +245,8 @@ class Replay:
         for field in FIELDS:
             if (log[field] or "") != (self.history.row[field] or ""):
                 return Drift(course.seq, f"row {field}", self.history.row[field], log[field])
+        if self.history.release is not None and course.pinned != self.history.release:
+            return Drift(course.seq, "row release", self.history.release, course.pinned)
         if course.version != self.history.version:
             return Drift(course.seq, "row flow_version", self.history.version, course.version)
         return None

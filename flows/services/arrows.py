@@ -267,7 +267,8 @@ def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
     arrow.wait_status = WaitStatus.SATISFIED if answered else WaitStatus.EXPIRED
     if decided.wait_result is not None:
         arrow.wait_result = payload.encode(decided.wait_result, f"the result of {wait.node}", payload.MAX_RESULT_BYTES * 2)
-    arrow.trigger, arrow.trigger_ref = ("woken" if answered else "expired"), str(wait.id)
+    if arrow.trigger in ("decided", AttemptOutcome.REFUSED.value):  # an attempt that has ended is what the arrow is about
+        arrow.trigger, arrow.trigger_ref = ("woken" if answered else "expired"), str(wait.id)
 
 
 def _note(arrow: Move, decided: Decided, via: tuple[str, ...]) -> Move:

@@ -17,13 +17,13 @@ from typing import Any
 from uuid import UUID
 
 from flows import registry
-from flows.core.budget import ZERO, Amount, Budget, Ledger, amount_of, amounts_of, kind_of, plain, soft_limit
+from flows.core.budget import MOST, ZERO, Amount, Budget, Ledger, amount_of, amounts_of, kind_of, plain, soft_limit, written
 from flows.core.errors import OutcomeUnknown, UnknownIntent, UnknownWorkflow, UsageError
-from flows.core.protocol import BudgetEntryKind, BudgetKind, Status
+from flows.core.protocol import SUSPENDED, BudgetEntryKind, BudgetKind, Status
 from flows.core.verdicts import Verdict
 from flows.models import Budget as Row
 from flows.models import Workflow
-from flows.services import control, identify, ledger, warrant
+from flows.services import control, identify, ledger, warrant, way_on
 from flows.store import allowances, budgets, locks
 from flows.store import leave as store
 from flows.store.allowances import Change
@@ -33,6 +33,8 @@ logger = logging.getLogger("outlast.budgets")
 
 PERMISSION = "outlast_flows.raise_budget"
 DEFAULT_SOFT = 0.8
+#: A run that does not go on until a person says so; with an outcome of `SUSPENDED`.
+STOPPED = (Status.WAITING, Status.PAUSED)
 
 
 class BadAmount(UsageError):
@@ -234,6 +236,9 @@ def raise_(
             raise BadAmount(
                 f"The limit of {wanted.value} is {plain(wanted, found.allowance)} already; raise it to more than that."
             )
+        if allowance >= MOST:
+            would, now = written(wanted, allowance), written(wanted, found.allowance)
+            raise BadAmount(f"The limit of {wanted.value} would be {would}; a limit is below {MOST:f}. It is {now} now.")
         share = found.soft / found.allowance if found.soft and found.allowance else Decimal(str(DEFAULT_SOFT))
         soft = soft_limit(allowance, float(share))
         _change(found, allowance, soft, found.kept, workflow if intent is None else None, by, reason, alias)
@@ -294,17 +299,15 @@ def _change(
 
 
 def _go_on(live: Iterable[UUID], by: Any, reason: str, using: str) -> tuple[list[UUID], dict[UUID, str]]:
-    """Of these locked runs, resume those that wait because a budget was used up, if there is room now; and what the others still lack."""
-    waiting = Workflow.objects.using(using).filter(
-        pk__in=list(live), status=Status.WAITING.value, error_code=Verdict.BUDGET_EXHAUSTED.value
-    )
+    """Of these locked runs, resume those that wait because a budget was used up, if there is room now; and what the others still lack.
+
+    One that something else has stopped since (a deadline, a pause) waits for a person, whatever room there is; whoever allows more hears of it.
+    """
+    stopped = Workflow.objects.using(using).filter(pk__in=list(live), status__in=STOPPED, outcome__in=SUSPENDED)
     resumed: list[UUID] = []
     lacking: dict[UUID, str] = {}
-    for row in waiting.order_by("pk"):
-        definition = registry.definition(row.flow_name, row.flow_version)
-        known = definition is not None and row.node in definition.nodes
-        lacks = ledger.lacking(definition, row.node, row.pk, row.intent_id, using) if definition is not None and known else ""
-        if lacks:
+    for row in stopped.order_by("pk"):
+        if lacks := _lacks(row, using):
             lacking[row.pk] = lacks
             continue
         try:
@@ -313,3 +316,12 @@ def _go_on(live: Iterable[UUID], by: Any, reason: str, using: str) -> tuple[list
         except OutcomeUnknown as error:
             lacking[row.pk] = str(error)
     return resumed, lacking
+
+
+def _lacks(row: Workflow, using: str) -> str:
+    if row.status != Status.WAITING or row.error_code != Verdict.BUDGET_EXHAUSTED:
+        return way_on.needed(row, (), using).says
+    definition = registry.definition(row.flow_name, row.flow_version)
+    if definition is None or row.node not in definition.nodes:
+        return ""
+    return ledger.lacking(definition, row.node, row.pk, row.intent_id, using)

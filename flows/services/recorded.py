@@ -35,6 +35,7 @@ def histories(ids: Sequence[UUID], using: str) -> Iterator[History | Unreadable]
     """The recorded histories of these workflows, in order of id. Call it inside `flows.store.history.snapshot`."""
     workflows = store.workflows(ids, using)
     asked = _asked(workflows, using)
+    releases = store.releases(using) if any(row[7] for row in workflows) else frozenset()
     reads = (store.log, store.activities, store.attempts, store.waits, store.deadlines)
     log, activities, attempts, waits, deadlines = (_by_workflow(read(ids, using)) for read in reads)
     looks = (store.verdicts, store.observations, store.verifications)
@@ -50,7 +51,9 @@ def histories(ids: Sequence[UUID], using: str) -> Iterator[History | Unreadable]
                 key=row[4],
                 input=_value(row[5]) or {},
                 result=_value(row[6]),
-                row=dict(zip(fold.FIELDS, row[7:], strict=True)),
+                release=row[7],
+                releases=releases,
+                row=dict(zip(fold.FIELDS, row[8:], strict=True)),
                 log=tuple(_logged(one) for one in log[row_id]),
                 visits={one[1]: Visited._make((*one[1:6], _value(one[6]))) for one in activities[row_id]},
                 attempts={(one[1], one[2]): Tried(*one[3:]) for one in attempts[row_id]},

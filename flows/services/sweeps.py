@@ -113,11 +113,11 @@ def put_back(ids: Iterable[UUID], using: str, *, proven: tuple[UUID, int] | None
             if move(arrows.put_back(owned, doubtful=doubtful), using) is None:
                 continue
             count += 1
-            ledger.settle_lost(owned, "WORKER_LOST")
             if doubtful:
                 obligations.doubt(row_id, "WORKER_LOST", using)
             elif not owned.pause:
                 after_commit(hints_for([(row_id, owned.row.queue, owned.row.flow_name, owned.row.node)]), using)
+            ledger.settle_lost(owned, "WORKER_LOST")
     return count
 
 

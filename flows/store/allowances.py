@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from flows.core.budget import FULL
 from flows.store.budgets import OPEN, REST, SINCE
 from flows.store.sql import run
 
@@ -50,7 +51,7 @@ def change(made: Change, using: str) -> bool:
 #: that has said what it used has said so here as well (0 more), so that its end settles both ledgers alike.
 LIMIT = f"""
 WITH known AS (
-    SELECT coalesce(sum(b.spent), 0) AS spent FROM outlast_budget b JOIN outlast_workflow w ON w.id = b.workflow_id
+    SELECT least(coalesce(sum(b.spent), 0), {FULL}) AS spent FROM outlast_budget b JOIN outlast_workflow w ON w.id = b.workflow_id
     WHERE w.intent_id = %(intent)s::uuid AND b.kind = %(kind)s
 ), open AS (
     SELECT e.workflow_id, e.node, e.activity_seq, e.attempt, {REST} AS rest,

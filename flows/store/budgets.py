@@ -6,7 +6,8 @@
     raised     the limit went up by amount              a person
     carried    the limit (of a workflow), or what is spent (of an intent), was taken over from elsewhere
 
-    spent = Σ spent + Σ settled (+ Σ carried, of an intent);  reserved = Σ over attempts without `settled`: max(reserved − Σ spent since, 0)
+    spent = Σ spent + Σ settled (+ Σ carried, of an intent), at most FULL
+    reserved = Σ over attempts without `settled`: max(reserved − Σ spent since, 0)
 
 Whoever changes a ledger has its workflow locked, then locks the ledgers (the workflow's first, then by id), and acts in a new statement.
 """
@@ -19,7 +20,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from flows.core.budget import Ledger
+from flows.core.budget import FULL, Ledger
 from flows.core.protocol import BudgetKind
 from flows.store.sql import run
 
@@ -109,6 +110,9 @@ def _drawn(drawer: Drawer, locked: Sequence[Ledger], wanted: Mapping[BudgetKind,
     }
 
 
+#: What is spent, with so much more; the entries say all of it.
+MORE = f"least(b.spent + {{cost}}, {FULL})"
+
 #: The soft limit is told once: a notice to the accountable user, and the moment of it on the ledger.
 WARNED = """
 CASE WHEN b.warned_at IS NULL AND b.soft IS NOT NULL AND b.spent + {cost} >= b.soft THEN flows_now() ELSE b.warned_at END
@@ -148,7 +152,8 @@ WITH held AS (
     WHERE b.id = ANY (%(ids)s::bigint[])
 ), moved AS (
     UPDATE outlast_budget b
-    SET spent = b.spent + h.amount, reserved = b.reserved - h.covered, warned_at = {WARNED.format(cost="h.amount")}, updated_at = flows_now()
+    SET spent = {MORE.format(cost="h.amount")}, reserved = b.reserved - h.covered,
+        warned_at = {WARNED.format(cost="h.amount")}, updated_at = flows_now()
     FROM held h WHERE b.id = h.id
     RETURNING b.id, h.amount, h.quiet AND b.warned_at IS NOT NULL AS warned, b.workflow_id IS NOT NULL AS own, b.kind, b.allowance, b.soft,
         b.kept, b.spent, b.reserved
@@ -168,7 +173,7 @@ def spend(drawer: Drawer, locked: Sequence[Ledger], used: Mapping[BudgetKind, De
 
 REVIEW = f"""
 WITH moved AS (
-    UPDATE outlast_budget b SET spent = b.spent + a.amount, warned_at = {WARNED.format(cost="a.amount")}, updated_at = flows_now()
+    UPDATE outlast_budget b SET spent = {MORE.format(cost="a.amount")}, warned_at = {WARNED.format(cost="a.amount")}, updated_at = flows_now()
     FROM (SELECT 1::numeric AS amount) a WHERE b.id = ANY (%(ids)s::bigint[]) AND {ROOM}
     RETURNING b.id, b.warned_at IS NOT NULL AND b.warned_at = flows_now() AS warned
 ), entered AS (
@@ -246,7 +251,8 @@ WITH open AS (
     WHERE {which} AND {OPEN}
 ), moved AS (
     UPDATE outlast_budget b
-    SET reserved = b.reserved - t.rest, spent = b.spent + t.cost, warned_at = {WARNED.format(cost="t.cost")}, updated_at = flows_now()
+    SET reserved = b.reserved - t.rest, spent = {MORE.format(cost="t.cost")},
+        warned_at = {WARNED.format(cost="t.cost")}, updated_at = flows_now()
     FROM (SELECT budget_id, sum(rest) AS rest, sum(cost) AS cost, bool_and(quiet) AS quiet FROM open GROUP BY budget_id) t
     WHERE b.id = t.budget_id
     RETURNING b.id, t.quiet AND b.warned_at IS NOT NULL AS warned

@@ -53,7 +53,8 @@ def page(after: UUID, *, flow: str | None, live: bool, limit: int, using: str) -
 
 
 WORKFLOWS = """
-SELECT id, flow_name, flow_version, fingerprint, key, input, result, version, status, node, outcome, epoch, intent_version, policy_version
+SELECT id, flow_name, flow_version, fingerprint, key, input, result, release, version, status, node, outcome, epoch, intent_version,
+    policy_version
 FROM outlast_workflow WHERE id = ANY (%(ids)s::uuid[]) ORDER BY id
 """
 
@@ -96,6 +97,14 @@ VERIFICATIONS = """
 SELECT workflow_id, node, activity_seq, attempt, candidate_node, digest, revision, passed, code, state_versions FROM outlast_verification
 WHERE workflow_id = ANY (%(ids)s::uuid[]) ORDER BY workflow_id, id
 """
+
+
+RELEASES = "SELECT name FROM outlast_release"
+
+
+def releases(using: str) -> frozenset[str]:
+    """The names of all releases: which one was current at a moment, no row says."""
+    return frozenset(row[0] for row in run("history: releases", RELEASES, {}, using))
 
 
 def workflows(ids: Sequence[UUID], using: str) -> Rows:

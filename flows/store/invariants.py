@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from flows.core.budget import FULL
 from flows.store.budgets import OPEN, REST
 from flows.store.sql import run
 
@@ -63,7 +64,8 @@ SELECT coalesce(b.workflow_id, b.intent_id), format('the ledger of %s says %s sp
     b.kind, b.spent, b.reserved, x.spent, x.reserved)
 FROM outlast_budget b CROSS JOIN LATERAL (
     SELECT
-        coalesce(sum(e.amount) FILTER (WHERE e.entry IN ('spent', 'settled') OR e.entry = 'carried' AND b.intent_id IS NOT NULL), 0) AS spent,
+        least(coalesce(sum(e.amount) FILTER (
+            WHERE e.entry IN ('spent', 'settled') OR e.entry = 'carried' AND b.intent_id IS NOT NULL), 0), {FULL}) AS spent,
         coalesce(sum({REST}) FILTER (WHERE {OPEN}), 0) AS reserved
     FROM outlast_budget_entry e WHERE e.budget_id = b.id) x
 WHERE b.updated_at > flows_now() - interval '1 day' AND (b.spent <> x.spent OR b.reserved <> x.reserved)

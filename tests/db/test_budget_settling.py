@@ -23,7 +23,11 @@ from tests.support.versions import unload
 pytestmark = pytest.mark.req("N1")
 
 #: One name and version under two definitions: the record cannot be replayed under the first.
-STRAYS = {"test_a_deploy_that_takes_spends_away", "test_a_deadline_that_cancels_after_such_a_deploy"}
+STRAYS = {
+    "test_a_deploy_that_takes_spends_away",
+    "test_a_deadline_that_cancels_after_such_a_deploy",
+    "test_a_deploy_that_takes_more_than_that_away",
+}
 
 Declare = Callable[..., type[flows.Flow]]
 
@@ -43,7 +47,7 @@ def metered(declare: Declare, spends: Spend | None, **meta: Any) -> type[flows.F
     )
 
 
-def died_in_the_code(declare: Declare, worker: LocalWorker, **meta: Any) -> tuple[Started, LocalWorker]:
+def died_in_the_code(declare: Declare, worker: LocalWorker, deployed: Any = metered, **meta: Any) -> tuple[Started, LocalWorker]:
     """A run whose attempt has set 400 aside when its process dies; and that process's worker. The deploy that follows declares no `spends=`."""
 
     def die(attempt: Any) -> None:
@@ -61,7 +65,7 @@ def died_in_the_code(declare: Declare, worker: LocalWorker, **meta: Any) -> tupl
     does.clear()
     assert amounts(run, "model_tokens") == (0, 400)
     unload(flow)
-    metered(declare, None, **meta)
+    deployed(declare, None, **meta)
     factories.offer(worker)
     return run, holder
 
@@ -82,6 +86,30 @@ def test_a_deploy_that_takes_spends_away(declare: Declare, worker: LocalWorker, 
     worker.tick()
     worker.run()
     assert status(run)[0] == "complete"
+    assert amounts(run, "model_tokens") == (400, 0)
+    assert invariants.scan() == []
+
+
+def without_node(declare: Declare, spends: None) -> None:
+    """The node is gone, and the budget with it."""
+    declare("t-metered", after=Activity(factories.work, then="done"), done=End(COMPLETE))
+
+
+def without_flow(declare: Declare, spends: None) -> None:
+    """Nobody knows the flow any more."""
+
+
+@pytest.mark.parametrize("deployed", [without_node, without_flow])
+@pytest.mark.parametrize("how", ["lost", "timed out"])
+def test_a_deploy_that_takes_more_than_that_away(
+    declare: Declare, worker: LocalWorker, clock: Clock, how: str, deployed: Any
+) -> None:
+    run, holder = died_in_the_code(declare, worker, deployed)
+    clock.move(minutes=10)
+    worker.tick()
+    if how == "lost" or deployed is without_flow:  # a timeout is for a process that knows the flow to decide
+        factories.lose(holder)
+    worker.tick()
     assert amounts(run, "model_tokens") == (400, 0)
     assert invariants.scan() == []
 

@@ -349,3 +349,38 @@ def test_a_dated_run_survives_it_all(worker: LocalWorker, clock: Clock) -> None:
     other.run()
     assert status(run)[0] == "complete"
     assert [entry[1] for entry in attempts(run)] == ["lost", "timed_out", "succeeded", "succeeded"]
+
+
+@pytest.mark.req("A7", "S1")
+@pytest.mark.parametrize("stands_on", ["the deadline of the flow", "a freshness budget"])
+def test_a_claim_that_hangs_while_the_wait_of_a_person_is_open_has_timed_out(
+    worker: LocalWorker, clock: Clock, declare: Any, stands_on: str
+) -> None:
+    """Suspended for a person, woken by a deadline, claimed by a process that hangs before its first decision: the log says what ended, and a
+    replay follows it.
+    """
+    fresh = flows.Fresh(lambda attempt: "v1", within=flows.hours(10), then="propose")
+    late = {"deadline": flows.Deadline(days=1, then=flows.ESCALATE)} if stands_on.startswith("the deadline") else {}
+    again = flows.Visits(3, then="done")
+    flow = declare(
+        "t-hangs",
+        meta=late,
+        propose=flows.Decision(lambda attempt: flows.Candidate("go"), choices={"go": "check"}, visits=again),
+        check=flows.Activity(
+            factories.work, verifies="propose", visits=again, retry=flows.Retry(max_attempts=2, jitter=0), then="act"
+        ),
+        act=flows.Activity(factories.work, gate=flows.Gate(fresh={"main": fresh}), then="done"),
+        done=flows.End(flows.COMPLETE),
+    )
+    factories.does["check"] = factories.failing(1, flows.errors.StateConflict)
+    run = flow.start({})
+    worker.run()
+    assert factories.row(run).error_code == "STATE_CONFLICT"
+    clock.move(days=2)
+    worker.tick()
+    other = factories.another_worker()
+    other.flows, other.versions = worker.flows, worker.versions
+    factories.take_one(other)
+    clock.move(hours=1)
+    worker.tick()
+    assert Transition.objects.filter(workflow_id=run.id).latest("seq").trigger == "timed_out"

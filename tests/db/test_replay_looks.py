@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flows import COMPLETE, Activity, Candidate, Decision, End, Flow, Fresh, Gate, Verdict, Visits, hours
+from flows import COMPLETE, RESUME_PINNED, Activity, Candidate, Decision, End, Flow, Fresh, Gate, Verdict, Visits, hours, releases
 from flows.core import errors
 from flows.models import Observation, Verification
 from flows.models import Verdict as VerdictRow
@@ -16,6 +16,7 @@ from flows.services.replay import replay
 from flows.testing import LocalWorker
 from tests.db.test_replay_drift import drift, edit, emptied
 from tests.factories import row, work
+from tests.support.releasing import both, flow_of, now_is
 
 __all__ = ["emptied"]
 
@@ -210,3 +211,30 @@ def test_a_version_that_was_taken_back_in_the_record_is_found_where_it_was_stood
     edit("UPDATE outlast_verification SET state_versions = %s WHERE id = %s", '{"main": "v0"}', pick(Verification, "check"))
     assert drift(run).seq == ACTED
     assert "looked at" in drift(run).field
+
+
+@pytest.mark.req("I1")
+def test_the_release_that_a_pass_was_under(worker: LocalWorker, declare: Declare) -> None:
+    both()
+    run = guarded(declare, worker, ["v1"])
+    sound, verdict = checks(), pick(VerdictRow, "act")
+    edited = [[name, answer, "0" * 16 if name == "release" else digest] for name, answer, digest in sound]
+    assert edited != sound
+    edit("UPDATE outlast_verdict SET checks = %s WHERE id = %s", json.dumps(edited), verdict)
+    assert drift(run) == (ACTED, "what release of act looked at", "0" * 16, "pinned to R17")
+    edit("UPDATE outlast_verdict SET checks = %s WHERE id = %s", json.dumps(sound), verdict)
+    edit("UPDATE outlast_workflow SET release = 'R18' WHERE id = %s", run.id)
+    assert drift(run).field == "what release of propose looked at", "which no pin in the log explains"
+
+
+@pytest.mark.req("I1")
+def test_a_pin_in_the_row_is_one_in_the_log(worker: LocalWorker, declare: Declare) -> None:
+    both()
+    run = flow_of(declare, RESUME_PINNED).start({"key": "k"})
+    worker.run()
+    now_is("R18")
+    assert releases.move(run, to="R18", by=None, reason="a test")
+    (found,) = replay([run])
+    assert found.drift is None
+    edit("UPDATE outlast_workflow SET release = 'R17' WHERE id = %s", run.id)
+    assert drift(run) == (row(run).version, "row release", "R17", "R18")
