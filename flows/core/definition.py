@@ -165,7 +165,7 @@ class Definition:
 
     @cached_property
     def envelopes(self) -> Mapping[str, int]:
-        """Node → how many of its candidates may fail verification before its envelope is closed."""
+        """Node → how many verifications of its candidates may fail before its envelope is closed."""
         found = [node.gate.competence for node in self.nodes.values() if node.gate and node.gate.competence]
         return {one.of: one.errors for one in found}
 

@@ -12,27 +12,33 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from flows.core import typed
 from flows.core.errors import DefinitionError
 
 
 def seconds(amount: float) -> timedelta:
     """A duration of `amount` seconds."""
-    return timedelta(seconds=amount)
+    return _span("seconds", amount)
 
 
 def minutes(amount: float) -> timedelta:
     """A duration of `amount` minutes."""
-    return timedelta(minutes=amount)
+    return _span("minutes", amount)
 
 
 def hours(amount: float) -> timedelta:
     """A duration of `amount` hours."""
-    return timedelta(hours=amount)
+    return _span("hours", amount)
 
 
 def days(amount: float) -> timedelta:
     """A duration of `amount` days of 24 hours."""
-    return timedelta(days=amount)
+    return _span("days", amount)
+
+
+def _span(unit: str, amount: float) -> timedelta:
+    typed.must(f"{unit}(…)", amount, typed.NUMBERS, f"{unit}(3)")
+    return timedelta(**{unit: amount})
 
 
 class Expiry(StrEnum):
@@ -90,11 +96,13 @@ class Deadline:
         to: str = "",
         escalate_to: str | Iterable[str] = (),
     ) -> None:
+        for unit, amount in (("days", days), ("hours", hours), ("minutes", minutes), ("seconds", seconds)):
+            typed.must(f"Deadline({unit}=…)", amount, typed.NUMBERS, f"Deadline({unit}=2, then=ESCALATE)")
         after = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         if after <= timedelta(0):
             raise DefinitionError("A Deadline needs a span: Deadline(hours=2, then=ESCALATE).")
         object.__setattr__(self, "after", after)
-        people = (escalate_to,) if isinstance(escalate_to, str) else tuple(escalate_to)
+        people = typed.texts("Deadline(escalate_to=…)", escalate_to or (), 'escalate_to="duty officers", a group or a permission')
         if to and then not in LEADS_ON:
             raise DefinitionError(
                 f'Deadline(then={then!s}, to={to!r}): only RELEASE and DEGRADE lead on to a node; or write then="{to}".'
@@ -128,6 +136,17 @@ class Deadline:
         return bool(self.to) or self.then not in (Expiry.BREACH, Expiry.RELEASE, Expiry.DEGRADE)
 
 
+#: Option of a Retry → what it is.
+RETRY_TYPES: dict[str, tuple[type, ...]] = {
+    "max_attempts": (int,),
+    "max_lost": (int,),
+    "initial": (timedelta,),
+    "maximum": (timedelta,),
+    "backoff": typed.NUMBERS,
+    "jitter": typed.NUMBERS,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """When the same operation is tried again.
@@ -151,6 +170,12 @@ class Retry:
     max_lost: int = 10
 
     def __post_init__(self) -> None:
+        for option, types in RETRY_TYPES.items():
+            example = f"Retry({option}=seconds(5))" if types == (timedelta,) else f"Retry({option}=2)"
+            typed.must(f"Retry({option}=…)", getattr(self, option), types, example)
+        for option in ("retry_on", "never_on"):
+            classes = typed.errors(f"Retry({option}=…)", getattr(self, option), f"Retry({option}=(ValueError,))")
+            object.__setattr__(self, option, classes)
         if self.max_attempts < 1:
             raise DefinitionError("Retry(max_attempts=…) counts the first try too: at least 1.")
         if self.max_lost < 0:
@@ -169,6 +194,9 @@ class Visits:
     then: str
 
     def __post_init__(self) -> None:
+        example = 'Visits(3, then="gave_up")'
+        typed.must("Visits(n, …)", self.limit, (int,), example)
+        typed.must("Visits(n, then=…)", self.then, (str,), example)
         if self.limit < 1:
             raise DefinitionError("Visits(n, then=…) needs n of at least 1.")
 
@@ -193,6 +221,8 @@ class Fresh:
     escalate_to: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        typed.span("Fresh(within=…)", self.within, "Fresh(probe, within=hours(4))", optional=True)
+        typed.span("Fresh(reuse=…)", self.reuse, "Fresh(probe, reuse=seconds(60))")
         if self.within is not None and self.within <= timedelta(0):
             raise DefinitionError("Fresh(within=…) needs a span: Fresh(probe, within=hours(4)).")
         if self.reuse < timedelta(0):
@@ -218,15 +248,23 @@ class Competence:
     """The envelope that a node works in: so many failed verifications of `of`, under one release, and a person is asked.
 
     Args:
-        of: the node whose candidates are counted. errors: how many of them may fail verification before the envelope is closed.
+        of: the node whose candidates are verified. errors: how many verifications may fail before the envelope is closed; one candidate that
+            fails twice counts twice.
     """
 
     of: str
     errors: int
 
     def __post_init__(self) -> None:
+        example = 'Competence("propose", errors=3)'
+        typed.must("Competence(of, …)", self.of, (str,), example)
+        typed.must("Competence(errors=…)", self.errors, (int,), example)
         if self.errors < 0:
             raise DefinitionError("Competence(errors=…) must not be negative.")
+
+
+#: Option of a Gate that takes names → how one is written.
+GATE_NAMES = {"verified_by": '"test"', "authority": '"repo.merge_change"', "placement": '"eu"', "commitments": '"window"'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,9 +290,14 @@ class Gate:
     commitments: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for option in ("verified_by", "authority", "placement", "commitments"):
-            value = getattr(self, option)
-            object.__setattr__(self, option, (value,) if isinstance(value, str) else tuple(value))
+        for option, example in GATE_NAMES.items():
+            object.__setattr__(
+                self, option, typed.texts(f"Gate({option}=…)", getattr(self, option) or (), f"Gate({option}={example})")
+            )
+        typed.must(
+            "Gate(competence=…)", self.competence, (Competence, typed.NONE), 'Gate(competence=Competence("propose", errors=3))'
+        )
+        typed.must("Gate(fresh=…)", self.fresh, (Mapping,), 'Gate(fresh={"main": head_of_main})')
         probes = {name: probe if isinstance(probe, Fresh) else Fresh(probe) for name, probe in self.fresh.items()}
         object.__setattr__(self, "fresh", probes)
 
@@ -290,3 +333,6 @@ class Checkpoint:
 
     validate: Callable[[Any], str | None] | None = None
     max_bytes: int = 16 * 1024
+
+    def __post_init__(self) -> None:
+        typed.must("Checkpoint(max_bytes=…)", self.max_bytes, (int,), "Checkpoint(validate=function, max_bytes=16 * 1024)")

@@ -50,7 +50,7 @@ def open_again(
     """Open the closed envelope of a node under one release; its errors are counted anew. False: there is none that is closed.
 
     Args:
-        flow, node: names: of the flow, and of the node whose candidates are counted. release: under which one; "": under none.
+        flow, node: names: of the flow, and of the node whose candidates are verified. release: under which one; "": under none.
         reason: why, in words; each opening is kept with it, for good.
         by: the user, whose right is looked up anew; None: code of the project. using: the database alias of the record.
         resume: the runs that it stopped (COMPETENCE_EXCEEDED) go on, also where it was open already; without it, each by `flows.resume`.

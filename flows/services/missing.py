@@ -64,7 +64,7 @@ def _people(definitions: Iterable[Definition], using: str) -> Iterator[Missing]:
         for app, codename in Permission.objects.using(using).values_list("content_type__app_label", "codename")
     }
     for where, what, name in [*(one for definition in definitions for one in _named(definition)), *_escalated()]:
-        permission = "." in name and what != "role"
+        permission = what == "authority" or ("." in name and what != "role")
         known = permissions if permission else groups
         if name not in known:
             kind = "permission" if permission else "group"

@@ -91,4 +91,4 @@ def _repeated(declared: list[type[Flow]]) -> Iterator[Problem]:
             yield problem("E026", definition.where, message, "Raise Meta.version of the newer one, or set another Meta.name.")
 
 
-__all__ = ["CATALOGUE", "PREFIX", "RULES", "Problem", "Rule", "problem", "problems", "problems_of_all"]
+__all__ = ["CATALOGUE", "PREFIX", "RULES", "Problem", "Rule", "View", "problem", "problems", "problems_of_all"]

@@ -74,7 +74,7 @@ def test_a_policy_that_means_nothing_is_refused_with_what_is_meant(make: Callabl
 def test_a_retry_always_has_a_last_attempt() -> None:
     assert Retry().max_attempts == 3
     assert Retry().max_lost == 10
-    with pytest.raises(TypeError):
+    with pytest.raises(DefinitionError, match="is None, which is a NoneType"):
         Retry(max_attempts=None)  # type: ignore[arg-type]
 
 
