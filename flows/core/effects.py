@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from flows.core.errors import ActivityError, ActivityTimeout, AmbiguousOutcome, DefinitionError
-from flows.core.policies import Retry
+from flows.core.policies import Retry, bounded
 from flows.core.retry import delay_before
 
 Function = Callable[..., Any] | str
@@ -125,6 +125,8 @@ class Effect:
 def _check_spans(what: str, timeout: timedelta, grace: timedelta) -> None:
     if timeout <= timedelta(0) or grace < timedelta(0):
         raise DefinitionError(f"{what}(timeout=…) must be a positive span, and grace= must not be negative.")
+    bounded(f"{what}(timeout=…)", timeout)
+    bounded(f"{what}(grace=…)", grace)
 
 
 #: What can be asked about an operation, whatever its kind.

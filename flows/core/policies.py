@@ -14,25 +14,60 @@ from typing import Any
 
 from flows.core.errors import DefinitionError
 
+#: A hundred years. A moment much later than that no calendar has, neither Python's nor PostgreSQL's.
+LONGEST = timedelta(days=36_525)
+
+
+def span(what: str, **parts: float) -> timedelta:
+    """A checked span of days, hours, minutes and seconds; `what` is how it was written.
+
+    Raises:
+        DefinitionError: a part is no number, or all of it is longer than `LONGEST`.
+    """
+    try:
+        return bounded(what, timedelta(**parts))
+    except (TypeError, ValueError, OverflowError):
+        given = ", ".join(f"{name}={_shown(value)}" for name, value in parts.items() if value != 0)
+        raise DefinitionError(
+            f"{what} takes numbers that make up a span; got {given}. Write Deadline(hours=2, …) or hours(2)."
+        ) from None
+
+
+def bounded(what: str, given: timedelta) -> timedelta:
+    """The span, if it is short enough to be added to a moment.
+
+    Raises:
+        DefinitionError: it is not.
+    """
+    if abs(given) > LONGEST:
+        raise DefinitionError(f"{what} is {given.days:,} days; a span is at most {LONGEST.days:,}, a hundred years.")
+    return given
+
 
 def seconds(amount: float) -> timedelta:
     """A duration of `amount` seconds."""
-    return timedelta(seconds=amount)
+    return span("seconds(…)", seconds=amount)
 
 
 def minutes(amount: float) -> timedelta:
     """A duration of `amount` minutes."""
-    return timedelta(minutes=amount)
+    return span("minutes(…)", minutes=amount)
 
 
 def hours(amount: float) -> timedelta:
     """A duration of `amount` hours."""
-    return timedelta(hours=amount)
+    return span("hours(…)", hours=amount)
 
 
 def days(amount: float) -> timedelta:
     """A duration of `amount` days of 24 hours."""
-    return timedelta(days=amount)
+    return span("days(…)", days=amount)
+
+
+def _shown(value: object) -> str:
+    """Python refuses to print the longest integers."""
+    huge = isinstance(value, int) and value.bit_length() > 200
+    return "an integer of very many digits" if huge else f"{value!r:.40}"
 
 
 class Expiry(StrEnum):
@@ -90,7 +125,7 @@ class Deadline:
         to: str = "",
         escalate_to: str | Iterable[str] = (),
     ) -> None:
-        after = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        after = span("Deadline(…)", days=days, hours=hours, minutes=minutes, seconds=seconds)
         if after <= timedelta(0):
             raise DefinitionError("A Deadline needs a span: Deadline(hours=2, then=ESCALATE).")
         object.__setattr__(self, "after", after)
@@ -157,6 +192,7 @@ class Retry:
             raise DefinitionError("Retry(max_lost=…) must not be negative.")
         if self.initial < timedelta(0) or self.maximum < self.initial:
             raise DefinitionError("Retry delays: 0 <= initial <= maximum.")
+        bounded("Retry(maximum=…)", self.maximum)
         if not 1 <= self.backoff < math.inf or not 0 <= self.jitter <= 1:
             raise DefinitionError("Retry(backoff=…) is at least 1 and jitter between 0 and 1.")
 
@@ -193,6 +229,11 @@ class Fresh:
     escalate_to: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for what, given in (("within", self.within), ("reuse", self.reuse)):
+            wrong: Any = given
+            if not isinstance(wrong, timedelta | None):
+                raise DefinitionError(f"Fresh({what}=…) is a span: Fresh(probe, {what}=hours(4)); got {_shown(wrong)}.")
+            bounded(f"Fresh({what}=…)", given or timedelta(0))
         if self.within is not None and self.within <= timedelta(0):
             raise DefinitionError("Fresh(within=…) needs a span: Fresh(probe, within=hours(4)).")
         if self.reuse < timedelta(0):
