@@ -18,7 +18,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
-from flows.admin.read_only import Shown, as_uuid
+from flows.admin.read_only import OfferedFilter, Shown, as_uuid
 from flows.admin.records import FixedFilter, RecordAdmin
 from flows.core import payload, visible
 from flows.core.budget import written
@@ -36,7 +36,7 @@ class KindFilter(FixedFilter):
     title, parameter_name, words = _("kind"), "kind", tuple(kind.value for kind in BudgetKind)
 
 
-class StateFilter(admin.SimpleListFilter):
+class StateFilter(OfferedFilter):
     """All, unless something else is asked for."""
 
     title = _("state")

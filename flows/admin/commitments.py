@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
-from flows.admin.read_only import as_uuid
+from flows.admin.read_only import OfferedFilter, as_uuid
 from flows.admin.records import RunRecordAdmin, shortened
 from flows.core import payload, visible
 from flows.core.protocol import CommitmentStatus
@@ -25,7 +25,7 @@ from flows.services import undoing
 MAX_KINDS = 30
 
 
-class StatusFilter(admin.SimpleListFilter):
+class StatusFilter(OfferedFilter):
     """The live ones, unless another status is asked for."""
 
     title = _("status")
@@ -50,7 +50,7 @@ class StatusFilter(admin.SimpleListFilter):
                 return queryset.filter(status=status)
 
 
-class KindFilter(admin.SimpleListFilter):
+class KindFilter(OfferedFilter):
     """By kind: those of live commitments, found by one step in their index for each."""
 
     title = _("kind")
@@ -73,7 +73,7 @@ class KindFilter(admin.SimpleListFilter):
         kind = self.value()
         if kind is None:
             return queryset
-        return queryset.filter(kind=kind) if payload.is_text(kind) else queryset.none()
+        return queryset.filter(kind=kind)
 
 
 @admin.register(Commitment)

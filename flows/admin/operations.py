@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from flows.admin import operation_page as page
 from flows.admin import rendering, verdicts
-from flows.admin.read_only import Shown, as_uuid
+from flows.admin.read_only import OfferedFilter, Shown, as_uuid
 from flows.admin.records import RunRecordAdmin
 from flows.core import payload, visible
 from flows.core.effects import OperationStatus
@@ -31,7 +31,7 @@ from flows.services.verdicts import NEEDS_PERSON, PERMISSION, Verdict, offered, 
 RESULTS = "outlast_resolved"
 
 
-class NeedFilter(admin.SimpleListFilter):
+class NeedFilter(OfferedFilter):
     """Those that need a person, unless something else is asked for."""
 
     title = _("queue")

@@ -50,6 +50,14 @@ class Shown:
         return getattr(self._row, name)
 
 
+class OfferedFilter(admin.SimpleListFilter):
+    """A filter that takes what it offers; anything else that stands in the address is no filter."""
+
+    def value(self) -> Any:
+        found = super().value()
+        return found if found in {str(offered) for offered, _ in self.lookup_choices} else None
+
+
 class ReadOnlyAdmin(ModelAdmin):
     """A list and a page for those who may view; nobody adds, changes or deletes here."""
 

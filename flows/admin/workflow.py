@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from flows import registry
 from flows.admin import candidates, migrating, operation_page, rendering
-from flows.admin.read_only import ReadOnlyAdmin, Shown, as_uuid
+from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin, Shown, as_uuid
 from flows.core import visible
 from flows.core.errors import OutlastError
 from flows.core.protocol import WAIT_KINDS, Status
@@ -30,7 +30,7 @@ MAX_ROWS = 300
 MAX_STUCK = 1000
 
 
-class StatusFilter(admin.SimpleListFilter):
+class StatusFilter(OfferedFilter):
     """By status: fixed words, so that no query looks for the ones in use."""
 
     title = _("status")
@@ -43,7 +43,7 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset.filter(status=self.value()) if self.value() else queryset
 
 
-class FlowFilter(admin.SimpleListFilter):
+class FlowFilter(OfferedFilter):
     """By flow: those that this process knows."""
 
     title = _("flow")
@@ -56,7 +56,7 @@ class FlowFilter(admin.SimpleListFilter):
         return queryset.filter(flow_name=self.value()) if self.value() else queryset
 
 
-class AlertFilter(admin.SimpleListFilter):
+class AlertFilter(OfferedFilter):
     """What nobody moves on: ready runs whose release no live worker offers."""
 
     title = _("alert")
