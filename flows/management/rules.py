@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
 
-from flows.management import find, words
+from flows.management import find, given, words
 from flows.models import Competence, Policy
 from flows.services import competence, identify, policies
 
-WRONG_USAGE = 2
 POLICIES = ("name", "version", "blocks", "digest", "by", "at", "note")
 ENVELOPES = ("flow", "node", "release", "errors", "allowed", "closed", "note")
 
@@ -76,10 +73,7 @@ def policy(*, what: str, **options: Any) -> tuple[Any, str]:
                 f"{done.id} is {done.status}: it has ended, or is computing just now. Try again in a moment.", returncode=1
             )
         return {"id": done.id, "answer": done.answer, "status": done.status}, f"{done.id}: {done.answer}, {done.status}"
-    try:
-        body = json.loads(Path(options["body"]).read_text())
-    except (OSError, ValueError) as error:
-        raise CommandError(f"--body {options['body']}: {error}", returncode=WRONG_USAGE) from error
+    body = given.from_file(options["body"], f"--body {options['body']}")
     made = policies.publish(options["name"], body, blocks=not options["goes_on"], note=options["note"], by=by, using=using)
     said = "published" if made.created else "is what is published already"
     return {"name": made.name, "version": made.version, "created": made.created}, f"{made.name}@{made.version} {said}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.core import payload
 from flows.services import identify
 from flows.store import gate as store
 
@@ -14,4 +15,6 @@ def open_again(flow: str, node: str, *, release: str = "", reason: str, by: Any 
     Runs that it stopped (COMPETENCE_EXCEEDED) go on by `flows.resume`.
     """
     said = identify.reason(reason)
+    for what, name in (("the flow", flow), ("the node", node), ("the release", release)):
+        payload.check_text(name, what)
     return store.open_envelope(flow, node, release, note=said, by_label=identify.label(by), using=identify.alias(using))

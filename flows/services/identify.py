@@ -53,9 +53,13 @@ def label(user: Any) -> str:
     return text
 
 
-def reason(text: str) -> str:
-    """A reason as it is kept: what PostgreSQL cannot store is replaced, what is too long is cut."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:2000]
+def reason(text: object, what: str = "the reason") -> str:
+    """A reason as it is kept: what PostgreSQL cannot store is replaced, what is too long is cut.
+
+    Raises:
+        PayloadError: it is no text.
+    """
+    return payload.as_text(text, what).replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:2000]
 
 
 def user_key(user: Any) -> Any:
