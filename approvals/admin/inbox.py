@@ -44,7 +44,7 @@ class QueueFilter(OfferedFilter):
             query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
             yield {"selected": chosen == value, "query_string": query, "display": label}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Request]) -> QuerySet[Request]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Request]) -> QuerySet[Request]:
         match self.value():
             case "pending":
                 return queryset.filter(status=RequestStatus.PENDING)

@@ -51,7 +51,7 @@ class StateFilter(OfferedFilter):
             query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
             yield {"selected": chosen == value, "query_string": query, "display": label}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> QuerySet[Budget]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Budget]) -> QuerySet[Budget]:
         match self.value():
             case "used_up":
                 return queryset.filter(USED_UP)

@@ -40,7 +40,7 @@ class StatusFilter(OfferedFilter):
             query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
             yield {"selected": chosen == value, "query_string": query, "display": label}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Commitment]) -> QuerySet[Commitment]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Commitment]) -> QuerySet[Commitment]:
         match self.value():
             case None:
                 return queryset.filter(status__in=LIVE)
@@ -73,7 +73,7 @@ class KindFilter(OfferedFilter):
         kind = self.value()
         if kind is None:
             return queryset
-        return queryset.filter(kind=kind)
+        return queryset.filter(kind=kind) if payload.is_text(kind) else queryset.none()  # there are more than it offers
 
 
 @admin.register(Commitment)

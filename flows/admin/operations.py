@@ -46,7 +46,7 @@ class NeedFilter(OfferedFilter):
             query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
             yield {"selected": chosen == value, "query_string": query, "display": label}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Operation]) -> QuerySet[Operation]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Operation]) -> QuerySet[Operation]:
         match self.value():
             case "doubt":
                 return queryset.filter(status=OperationStatus.UNCERTAIN)

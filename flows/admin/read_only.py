@@ -51,11 +51,18 @@ class Shown:
 
 
 class OfferedFilter(admin.SimpleListFilter):
-    """A filter that takes what it offers; anything else that stands in the address is no filter."""
+    """A filter that takes what it offers; anything else that stands in the address finds nothing, and no query holds it."""
 
     def value(self) -> Any:
-        found = super().value()
-        return found if found in {str(offered) for offered, _ in self.lookup_choices} else None
+        return super().value() or None
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        offered = {None, *(str(value) for value, _ in self.lookup_choices)}
+        return self.narrowed(request, queryset) if self.value() in offered else queryset.none()
+
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """What of the list is left with this value, or by default."""
+        raise NotImplementedError
 
 
 class ReadOnlyAdmin(ModelAdmin):

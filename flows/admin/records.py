@@ -28,7 +28,7 @@ class FixedFilter(OfferedFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(word, word) for word in self.words]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
 
 

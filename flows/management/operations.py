@@ -35,7 +35,9 @@ def add_resolve(parser: ArgumentParser) -> None:
     parser.add_argument("--reason", required=True, metavar="TEXT", help="how you know; it is kept with the operation")
     parser.add_argument("--by", required=True, metavar="USERNAME", help="who says so: needs outlast_flows.resolve_operation")
     parser.add_argument("--external-id", default="", metavar="X", help="the provider's own name for what happened")
-    parser.add_argument("--evidence", metavar="JSON", help="of an effect that happened: becomes the step's result")
+    parser.add_argument(
+        "--evidence", metavar="JSON", help="of an effect that happened: becomes the step's result; - reads it from stdin"
+    )
     parser.add_argument("--seen", metavar="STATE", help="refuse if it has moved since `flows operations` printed this")
 
 

@@ -35,7 +35,7 @@ def add_policy(parser: ArgumentParser) -> None:
     verb("list", "every version, the newest first")
     publish = verb("publish", "publish the next version; the same again changes nothing")
     publish.add_argument("name", metavar="NAME")
-    publish.add_argument("--body", required=True, metavar="FILE", help="a file with a JSON object")
+    publish.add_argument("--body", required=True, metavar="FILE", help="a file with a JSON object; - reads it from stdin")
     publish.add_argument(
         "--goes-on", action="store_true", help="runs of older versions go on (without it they stop at their next wake-up)"
     )

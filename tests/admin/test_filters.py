@@ -1,4 +1,4 @@
-"""A list takes only what its filters offer: whatever else stands in the address, the whole list is shown."""
+"""A list takes only what its filters offer: whatever else stands in the address finds nothing, and breaks nothing."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_there_are_filters() -> None:
 
 @pytest.mark.parametrize("value", ["%00", "%ED%A0%80", "nothing", "%C3%A9" * 500, ""], ids=lambda value: value[:12])
 @pytest.mark.parametrize(("model", "name"), FILTERS, ids=lambda part: part if isinstance(part, str) else part.__name__)
-def test_what_is_not_offered_is_no_filter(root: Client, model: Any, name: str, value: str) -> None:
+def test_what_is_not_offered_finds_nothing(root: Client, model: Any, name: str, value: str) -> None:
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     page, whole = root.get(f"{url}?{name}={value}"), root.get(url)
     assert page.status_code == 200
     shown = page.context["cl"]
-    assert list(shown.queryset.values_list("pk", flat=True)) == list(whole.context["cl"].queryset.values_list("pk", flat=True))
+    assert shown.queryset.count() == (0 if value else whole.context["cl"].queryset.count())
     (used,) = [one for one in shown.filter_specs if one.parameter_name == name]
-    assert next(iter(used.choices(shown)))["selected"]
+    assert any(one["selected"] for one in used.choices(shown)) == (not value)
 
 
 def test_what_is_offered_filters(root: Client) -> None:
