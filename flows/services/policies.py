@@ -97,7 +97,6 @@ def publish(
     given: Any = blocks
     if not isinstance(given, bool):
         raise PayloadError(producer, f"blocks= is True or False, got {given!r:.60}")
-    said = identify.reason(note, f"the note of {producer.removeprefix('the ')}")
     text, digest = payload.encode(dict(body), producer, conf.MAX_INPUT_BYTES), canonical.digest(dict(body), producer)
     with committing("publish policy", alias):
         store.lock(name, alias)
