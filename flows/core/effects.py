@@ -18,7 +18,7 @@ from typing import Any
 
 from flows.core import typed
 from flows.core.errors import ActivityError, ActivityTimeout, AmbiguousOutcome, DefinitionError
-from flows.core.policies import Retry
+from flows.core.policies import Retry, bounded
 from flows.core.retry import delay_before
 
 Function = Callable[..., Any] | str
@@ -129,6 +129,8 @@ def _check(what: str, given: Effect | Servicing) -> None:
     typed.must(f"{what}(probes=…)", given.probes, (Retry,), f"{what}(…, probes=Retry(max_attempts=6))")
     if given.timeout <= timedelta(0) or given.grace < timedelta(0):
         raise DefinitionError(f"{what}(timeout=…) must be a positive span, and grace= must not be negative.")
+    bounded(f"{what}(timeout=…)", given.timeout)
+    bounded(f"{what}(grace=…)", given.grace)
 
 
 #: What can be asked about an operation, whatever its kind.

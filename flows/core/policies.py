@@ -15,30 +15,64 @@ from typing import Any
 from flows.core import typed
 from flows.core.errors import DefinitionError
 
+#: A hundred years. A moment much later than that no calendar has, neither Python's nor PostgreSQL's.
+LONGEST = timedelta(days=36_525)
+
+
+def span(what: str, **parts: float) -> timedelta:
+    """A checked span of days, hours, minutes and seconds; `what` is how it was written.
+
+    Raises:
+        DefinitionError: a part is no number, or all of it is longer than `LONGEST`.
+    """
+    try:
+        return bounded(what, timedelta(**parts))
+    except (TypeError, ValueError, OverflowError):
+        given = ", ".join(f"{name}={_shown(value)}" for name, value in parts.items() if value != 0)
+        raise DefinitionError(
+            f"{what} takes numbers that make up a span; got {given}. Write Deadline(hours=2, …) or hours(2)."
+        ) from None
+
+
+def bounded(what: str, given: timedelta) -> timedelta:
+    """The span, if it is short enough to be added to a moment.
+
+    Raises:
+        DefinitionError: it is not.
+    """
+    if abs(given) > LONGEST:
+        raise DefinitionError(f"{what} is {given.days:,} days; a span is at most {LONGEST.days:,}, a hundred years.")
+    return given
+
 
 def seconds(amount: float) -> timedelta:
     """A duration of `amount` seconds."""
-    return _span("seconds", amount)
+    typed.must("seconds(…)", amount, typed.NUMBERS, "seconds(3)")
+    return span("seconds(…)", seconds=amount)
 
 
 def minutes(amount: float) -> timedelta:
     """A duration of `amount` minutes."""
-    return _span("minutes", amount)
+    typed.must("minutes(…)", amount, typed.NUMBERS, "minutes(3)")
+    return span("minutes(…)", minutes=amount)
 
 
 def hours(amount: float) -> timedelta:
     """A duration of `amount` hours."""
-    return _span("hours", amount)
+    typed.must("hours(…)", amount, typed.NUMBERS, "hours(3)")
+    return span("hours(…)", hours=amount)
 
 
 def days(amount: float) -> timedelta:
     """A duration of `amount` days of 24 hours."""
-    return _span("days", amount)
+    typed.must("days(…)", amount, typed.NUMBERS, "days(3)")
+    return span("days(…)", days=amount)
 
 
-def _span(unit: str, amount: float) -> timedelta:
-    typed.must(f"{unit}(…)", amount, typed.NUMBERS, f"{unit}(3)")
-    return timedelta(**{unit: amount})
+def _shown(value: object) -> str:
+    """Python refuses to print the longest integers."""
+    huge = isinstance(value, int) and value.bit_length() > 200
+    return "an integer of very many digits" if huge else f"{value!r:.40}"
 
 
 class Expiry(StrEnum):
@@ -98,7 +132,7 @@ class Deadline:
     ) -> None:
         for unit, amount in (("days", days), ("hours", hours), ("minutes", minutes), ("seconds", seconds)):
             typed.must(f"Deadline({unit}=…)", amount, typed.NUMBERS, f"Deadline({unit}=2, then=ESCALATE)")
-        after = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        after = span("Deadline(…)", days=days, hours=hours, minutes=minutes, seconds=seconds)
         if after <= timedelta(0):
             raise DefinitionError("A Deadline needs a span: Deadline(hours=2, then=ESCALATE).")
         object.__setattr__(self, "after", after)
@@ -182,6 +216,7 @@ class Retry:
             raise DefinitionError("Retry(max_lost=…) must not be negative.")
         if self.initial < timedelta(0) or self.maximum < self.initial:
             raise DefinitionError("Retry delays: 0 <= initial <= maximum.")
+        bounded("Retry(maximum=…)", self.maximum)
         if not 1 <= self.backoff < math.inf or not 0 <= self.jitter <= 1:
             raise DefinitionError("Retry(backoff=…) is at least 1 and jitter between 0 and 1.")
 
@@ -223,6 +258,8 @@ class Fresh:
     def __post_init__(self) -> None:
         typed.span("Fresh(within=…)", self.within, "Fresh(probe, within=hours(4))", optional=True)
         typed.span("Fresh(reuse=…)", self.reuse, "Fresh(probe, reuse=seconds(60))")
+        for what, given in (("within", self.within), ("reuse", self.reuse)):
+            bounded(f"Fresh({what}=…)", given or timedelta(0))
         if self.within is not None and self.within <= timedelta(0):
             raise DefinitionError("Fresh(within=…) needs a span: Fresh(probe, within=hours(4)).")
         if self.reuse < timedelta(0):

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from flows import registry
+from flows.core import payload
 from flows.core.errors import OutcomeUnknown
 from flows.core.protocol import Outcome, Status
 from flows.core.verdicts import Verdict
@@ -61,6 +62,8 @@ def open_again(
     alias = identify.alias(using)
     warrant.check(by, PERMISSION, alias)
     reason = warrant.reason(reason, "why the envelope is opened again")
+    for what, name in (("the flow", flow), ("the node", node), ("the release", release)):
+        payload.check_text(name, what)
     with committing("open envelope", alias):
         opened = store.open_envelope(
             flow, node, release, closed_at, reason=reason, by=identify.user_key(by), by_label=identify.label(by), using=alias

@@ -20,6 +20,7 @@ RULES: tuple[Rule, ...] = (
     declaration.is_named,
     declaration.has_known_options,
     declaration.has_free_names,
+    declaration.has_names_that_can_be_recorded,
     options.has_types,
     options.has_meta_types,
     options.has_functions,

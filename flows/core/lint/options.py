@@ -13,7 +13,7 @@ from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
 from flows.core.nodes import Activity, Approval, Pipeline, Wait
 from flows.core.nodes.activity import qualified
-from flows.core.policies import Checkpoint, Deadline, Gate, Retry, Visits
+from flows.core.policies import LONGEST, Checkpoint, Deadline, Gate, Retry, Visits
 from flows.core.protocol import Outcome
 from flows.core.releases import OnRelease
 from flows.core.typed import NONE, kind_of
@@ -114,9 +114,10 @@ def times_are_positive(view: View) -> Iterator[Problem]:
                 message = f"Node {name!r}: {what} is {span!r:.60}, which is {kind_of(span)}."
                 yield view.problem("E027", message, "Write timeout=minutes(10).", name)
         for what, span in spans:
-            if isinstance(span, timedelta) and span <= timedelta(0):
-                hint = "Give a positive span: minutes(10)."
-                yield view.problem("E025", f"Node {name!r}: {what} is {span}, which is not positive.", hint, name)
+            if isinstance(span, timedelta) and not timedelta(0) < span <= LONGEST:
+                hint = "Give a positive span, of a hundred years at most: minutes(10)."
+                wrong = "not positive" if span <= timedelta(0) else "too long"
+                yield view.problem("E025", f"Node {name!r}: {what} is {span}, which is {wrong}.", hint, name)
 
 
 def causes_are_classes(view: View) -> Iterator[Problem]:

@@ -20,12 +20,13 @@ from tests.support.flow_values import declare, work
 pytestmark = pytest.mark.req("G5")
 
 #: Those of the files beside this one.
+NAMES = {"E039"}
 EFFECTS = {"E033", "E034", "E035", "E036", "E037", "E038", "W001", "W002"}
 BUDGETS = {"E061"}
 VERSIONS = {"E045", "E046", "E047"}
 DEADLINES = {"E051", "E052", "E053", "E054"}
 GATES = {"E071", "E072", "E073", "E074", "E075", "E076", "W003"}
-ELSEWHERE = EFFECTS | BUDGETS | VERSIONS | DEADLINES | GATES
+ELSEWHERE = NAMES | EFFECTS | BUDGETS | VERSIONS | DEADLINES | GATES
 
 DUE = Deadline(hours=1, then=ESCALATE)
 DONE = {"done": End(COMPLETE)}
