@@ -18,7 +18,7 @@ from flows.core.definition import Flow
 from flows.core.errors import DefinitionError
 from flows.core.lint import effects, options
 from flows.core.nodes import Activity
-from flows.core.policies import Gate
+from flows.core.requirements import Gate
 
 
 @checks.register(TAG)

@@ -18,8 +18,9 @@ from typing import Any
 
 from flows.core import typed
 from flows.core.errors import ActivityError, ActivityTimeout, AmbiguousOutcome, DefinitionError
-from flows.core.policies import Retry, bounded
+from flows.core.policies import Retry
 from flows.core.retry import delay_before
+from flows.core.spans import bounded
 
 Function = Callable[..., Any] | str
 

@@ -16,7 +16,7 @@ from flows.core.definition import Definition
 from flows.core.lint import deadlines
 from flows.core.lint.view import View
 from flows.core.nodes import Approval
-from flows.core.policies import Gate
+from flows.core.requirements import Gate
 from flows.models import Policy
 
 POLICY, PERSON = "policy", "person"

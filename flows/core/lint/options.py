@@ -13,9 +13,11 @@ from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
 from flows.core.nodes import Activity, Approval, Pipeline, Wait
 from flows.core.nodes.activity import qualified
-from flows.core.policies import LONGEST, Checkpoint, Deadline, Gate, Retry, Visits
+from flows.core.policies import Checkpoint, Deadline, Retry, Visits
 from flows.core.protocol import Outcome
 from flows.core.releases import OnRelease
+from flows.core.requirements import Gate
+from flows.core.spans import LONGEST
 from flows.core.typed import NONE, kind_of
 from flows.core.verdicts import Verdict
 

@@ -13,7 +13,9 @@ from flows.core.errors import StateConflict
 from flows.core.lint import CATALOGUE, PREFIX, RULES
 from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Branch, Decision, End, Pipeline, Sleep, Step, Wait
 from flows.core.nodes.base import Node
-from flows.core.policies import CANCEL, ESCALATE, FAIL, Checkpoint, Deadline, Gate, Retry, Visits, hours, minutes, seconds
+from flows.core.policies import CANCEL, ESCALATE, FAIL, Checkpoint, Deadline, Retry, Visits
+from flows.core.requirements import Gate
+from flows.core.spans import hours, minutes, seconds
 from flows.core.verdicts import Verdict
 from tests.support.flow_values import declare, work
 

@@ -12,7 +12,8 @@ from flows.core.commitments import Commits
 from flows.core.definition import Definition
 from flows.core.effects import Effect
 from flows.core.nodes import COMPLETE, Activity, Decision, End, Pipeline, Step
-from flows.core.policies import BREACH, Deadline, Fresh, Gate
+from flows.core.policies import BREACH, Deadline
+from flows.core.requirements import Fresh, Gate
 from tests.support.flow_values import declare, work
 from tests.unit.core.test_lint import ids
 

@@ -11,19 +11,8 @@ from typing import Any
 import pytest
 
 from flows.core.errors import DefinitionError
-from flows.core.policies import (
-    CANCEL,
-    ESCALATE,
-    FAIL,
-    Checkpoint,
-    Deadline,
-    Retry,
-    Visits,
-    days,
-    hours,
-    minutes,
-    seconds,
-)
+from flows.core.policies import CANCEL, ESCALATE, FAIL, Checkpoint, Deadline, Retry, Visits
+from flows.core.spans import days, hours, minutes, seconds
 
 
 def test_spans_are_ordinary_timedeltas() -> None:

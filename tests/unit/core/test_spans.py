@@ -10,7 +10,9 @@ import pytest
 
 from flows.core.effects import Effect, Servicing
 from flows.core.errors import DefinitionError
-from flows.core.policies import ESCALATE, LONGEST, Deadline, Fresh, Retry, days, hours, minutes, seconds
+from flows.core.policies import ESCALATE, Deadline, Retry
+from flows.core.requirements import Fresh
+from flows.core.spans import LONGEST, days, hours, minutes, seconds
 
 NO_NUMBERS = [float("nan"), float("inf"), float("-inf"), 10**15, 10**5000, "x", None, b"x", [], object()]
 

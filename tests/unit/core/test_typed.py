@@ -12,7 +12,9 @@ import pytest
 from flows.core.commitments import Commits
 from flows.core.effects import Effect, Servicing
 from flows.core.errors import DefinitionError
-from flows.core.policies import ESCALATE, Checkpoint, Competence, Deadline, Fresh, Gate, Retry, Visits, hours, minutes
+from flows.core.policies import ESCALATE, Checkpoint, Deadline, Retry, Visits
+from flows.core.requirements import Competence, Fresh, Gate
+from flows.core.spans import hours, minutes
 
 pytestmark = pytest.mark.req("G5")
 
