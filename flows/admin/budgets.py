@@ -188,6 +188,7 @@ class BudgetAdmin(RecordAdmin):
 
     def _show(self, request: HttpRequest, obj: Budget, form: RaiseForm, extra: dict[str, Any] | None = None) -> HttpResponse:
         request.current_app = self.admin_site.name
+        limited, may = obj.allowance is not None, self.has_raise_permission(request)
         rows = list(BudgetEntry.objects.using(self.alias).filter(budget_id=obj.pk).order_by("-pk")[: MAX_ROWS + 1])
         shown = Shown(obj)
         context = {
@@ -201,7 +202,8 @@ class BudgetAdmin(RecordAdmin):
             "subtitle": str(shown),
             "form": form,
             "errors": form.errors,
-            "may_raise": self.has_raise_permission(request) and obj.allowance is not None,
+            "may_raise": limited and may,
+            "needs": PERMISSION if limited and not may else "",
             "bar": bar(obj),
             "name": rendering.inline(name_of(obj)),
             "amounts": self._amounts(obj),

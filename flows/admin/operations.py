@@ -165,6 +165,7 @@ class OperationAdmin(RunRecordAdmin):
             "verdicts": verdicts.on_offer([obj]) if may else [],
             "may_have_id": Verdict.HAPPENED in offered(obj),
             "may_resolve": may,
+            "needs": PERMISSION if not may and offered(obj) else "",
             "list_url": self.url("outlast_flows_operation_changelist"),
             "history_url": self.url("outlast_flows_operation_history", quote(obj.pk)),
             **(extra or {}),

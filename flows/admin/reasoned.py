@@ -96,8 +96,13 @@ class DecidingAdmin(ReadOnlyAdmin):
             if form.is_valid() and self._take(request, obj, form):
                 return HttpResponseRedirect(self.url(f"outlast_flows_{self.opts.model_name}_change", obj.pk))
             request.method = "GET"  # what follows only shows the page, with the form that was sent
-        shown = self.has_decide_permission(request) and (form.is_bound or self.is_offered(obj))
-        extra = {"decide_form": form if shown else None, "decide_section": self.decide_section, "decide_errors": form.errors}
+        may, offered = self.has_decide_permission(request), form.is_bound or self.is_offered(obj)
+        extra = {
+            "decide_form": form if may and offered else None,
+            "decide_section": self.decide_section,
+            "decide_errors": form.errors,
+            "decide_needs": self.decide_permission if offered and not may else "",
+        }
         response = super().change_view(request, object_id, form_url, {**extra, **(extra_context or {})})
         response.headers["Cache-Control"] = "no-store"
         return response

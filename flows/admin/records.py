@@ -1,4 +1,4 @@
-"""The other records, read-only: intents, events, waits, timers, workers and notices."""
+"""The other records, read-only: events, waits, timers, workers and notices."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
-from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin, as_uuid
+from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin
 from flows.core.protocol import WAIT_KINDS, WaitStatus
-from flows.models import Event, EventStatus, Intent, Notice, Timer, TimerStatus, Wait, Worker, WorkerStatus
+from flows.models import Event, EventStatus, Notice, Timer, TimerStatus, Wait, Worker, WorkerStatus
 
 #: Columns of a workflow that no list shows.
 LARGE = ("input", "result", "checkpoint")
@@ -84,54 +85,14 @@ def shortened(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-@admin.register(Intent)
-class IntentAdmin(ReadOnlyAdmin):
-    """What somebody wants, its version, and the versions before."""
-
-    list_display = ("shown_goal", "version", "status", "accountable", "updated_at")
-    fields = ("id", "shown_goal", "version", "status", "user", "accountable", "created_at", "updated_at", "revisions")
-    readonly_fields = ("shown_goal", "accountable", "revisions")
-    search_fields = ("id",)
-    search_help_text = _("The whole id of an intent")
-    ordering = ("-id",)
-
-    @admin.display(description=_("accountable user"))
-    def accountable(self, obj: Intent) -> SafeString:
-        return rendering.inline(obj.user_label)
-
-    @admin.display(description=_("goal"))
-    def shown_goal(self, obj: Intent) -> SafeString:
-        return rendering.inline(obj.goal or str(obj.pk))
-
-    @admin.display(description=_("earlier versions"))
-    def revisions(self, obj: Intent) -> SafeString:
-        rows = obj.revisions.order_by("-version")[:50]
-        return rendering.lines(
-            [
-                format_html(
-                    "{}: {} ({}, {} {})", r.version, rendering.inline(r.goal), r.ended_as, r.by_label, rendering.inline(r.reason)
-                )
-                for r in rows
-            ]
-        )
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Intent], search_term: str
-    ) -> tuple[QuerySet[Intent], bool]:
-        number = as_uuid(search_term)
-        if not search_term.strip():
-            return queryset, False
-        return (queryset.filter(pk=number) if number else queryset.none()), False
-
-
 @admin.register(Event)
 class EventAdmin(RecordAdmin):
     """The inbox of evidence from outside."""
 
     list_display = ("shown_id", "shown_type", "shown_key", "chip", "deliveries", "of_workflow", "observed_at")
     list_filter = (EventStatusFilter,)
-    fields = (*list_display, "payload_hash", "shown_payload")
-    readonly_fields = ("shown_payload", *list_display[:4], "of_workflow")
+    fields = (*list_display[:5], "woken", "observed_at", "payload_hash", "shown_payload")
+    readonly_fields = ("shown_payload", *list_display[:4], "woken")
     search_fields = ("event_id",)
     search_help_text = _("The whole id of an event")
 
@@ -146,6 +107,16 @@ class EventAdmin(RecordAdmin):
     @admin.display(description=_("key"))
     def shown_key(self, obj: Event) -> SafeString:
         return rendering.inline(obj.key)
+
+    @admin.display(description=_("woken"))
+    def woken(self, obj: Event) -> SafeString | str:
+        """The row names the first one; the others are found by no index, so the page says where they are named."""
+        if obj.workflow_id is None:
+            return "–"
+        told = gettext(
+            "An event wakes all that wait for its type and key. This is the first of them; the timeline of each names the event."
+        )
+        return format_html('{}<div class="oa-quiet">{}</div>', self.of_workflow(obj), told)
 
     @admin.display(description=_("payload"))
     def shown_payload(self, obj: Event) -> SafeString:

@@ -11,8 +11,10 @@ from django.utils.translation import gettext
 
 from flows.admin import candidates, operation_page, rendering
 from flows.core.deadlines import OF_WAITS
-from flows.core.protocol import WAIT_KINDS
+from flows.core.protocol import TERMINAL
+from flows.core.verdicts import Way
 from flows.models import Activity, Operation, Release, Timer, Wait, Workflow
+from flows.services import waits_shown
 from flows.services.describe import Description, describe
 
 MAX_ROWS = 300
@@ -34,7 +36,7 @@ def context(obj: Workflow, chip: SafeString, using: str, url: Url) -> dict[str, 
         "release": _release(told, using, url),
         "goal": rendering.inline(told.intent["goal"] or "–"),
         "intent_url": url("outlast_flows_intent_change", obj.intent_id),
-        "waits": _waits(obj, using, url),
+        "waits": _waits(obj, told, using, url),
         "timers": Timer.objects.using(using).filter(workflow_id=obj.pk, status="pending").order_by("due_at")[:20],
         "deadlines": [
             {**one, "shown_name": rendering.inline(one["name"]), "chip": rendering.chip(one["status"])}
@@ -63,11 +65,12 @@ def _release(told: Description, using: str, url: Url) -> dict[str, Any] | None:
         "name": rendering.inline(found.name),
         "url": url("outlast_flows_release_change", row.pk) if row else "",
         "view": found,
+        "ended": told.status in TERMINAL,
         "offered_by": [rendering.inline(worker) for worker in found.offered_by],
     }
 
 
-def _waits(obj: Workflow, using: str, url: Url) -> list[dict[str, Any]]:
+def _waits(obj: Workflow, told: Description, using: str, url: Url) -> list[dict[str, Any]]:
     """Open waits first, each with its request for approval where the human plane has a page for it."""
     found = sorted(
         Wait.objects.using(using).filter(workflow_id=obj.pk).order_by("-pk")[:MAX_ROWS],
@@ -76,9 +79,9 @@ def _waits(obj: Workflow, using: str, url: Url) -> list[dict[str, Any]]:
     return [
         {
             "row": wait,
-            "reason": rendering.inline(wait.reason),
+            "reason": rendering.inline(waits_shown.reason(wait, obj, using)),
             "chip": rendering.chip(wait.status),
-            "ends": WAIT_KINDS[wait.kind].ends if wait.status == "open" else "",
+            "ends": waits_shown.ends(wait, [Way(way) for way in told.ways_on]) if wait.status == "open" else "",
             "url": url("outlast_approvals_request_of_wait", wait.pk) if wait.kind == "approval" else "",
         }
         for wait in found

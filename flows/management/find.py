@@ -14,6 +14,7 @@ from flows.core.errors import UnknownWorkflow
 from flows.models import Workflow
 from flows.services import identify, warrant
 
+SHORT = re.compile(r"[0-9a-f]{1,3}")
 BEGINNING = re.compile(r"[0-9a-f]{4,32}")
 
 
@@ -21,7 +22,7 @@ def workflow(text: str, using: str | None) -> UUID:
     """The id of the one workflow that is meant.
 
     Raises:
-        UnknownWorkflow: there is none. CommandError: there are several.
+        UnknownWorkflow: there is none. CommandError: there are several, or the beginning is too short to tell.
     """
     rows = Workflow.objects.using(identify.alias(using)).order_by("id")
     flow, colon, key = text.partition(":")
@@ -30,6 +31,8 @@ def workflow(text: str, using: str | None) -> UUID:
         rows = rows.filter(flow_name=flow, key=key)
     elif BEGINNING.fullmatch(digits):
         rows = rows.filter(id__gte=UUID(digits.ljust(32, "0")), id__lte=UUID(digits.ljust(32, "f")))
+    elif SHORT.fullmatch(digits):
+        raise CommandError(f"{text!r} is too short for the beginning of an id: 4 characters or more are needed, or FLOW:KEY.")
     else:
         raise UnknownWorkflow(visible.plain(text))
     found = list(rows[:4])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from argparse import SUPPRESS, ArgumentParser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ from flows.services.releases import PERMISSION, Code, Moved
 from flows.services.releases_shown import Shown, overview, unregistered
 
 WRONG_USAGE = 2
+#: Of a dry run nothing has become so.
+WOULD = {Code.MOVED: "would_move", Code.KEPT: "would_keep"}
 KEYS = ("name", *PARTS, "compatible_with", "note")
 
 
@@ -190,14 +192,27 @@ def _move(
         many = {"to": to, "source": source, "flow": flow, "by": who, "dry_run": dry_run, "using": database}
         found = list(releases.move_all(**many, reason="a dry run" if dry_run and not reason else reason))
     titles = ("id", "flow", "result", "status", "from", "to", "compatible")
-    rows = [(one.id, one.flow, one.code.value, one.status, one.source, one.target, _yes(one)) for one in found]
+    words_of = WOULD if dry_run else {}
+    became = {one.id: words_of.get(one.code, one.code.value) for one in found}
+    rows = [(one.id, one.flow, became[one.id], one.status, one.source, one.target, _yes(one)) for one in found]
     left = [one for one in found if one.code in (Code.BUSY, Code.TOO_LATE)]
     return Output(
-        [{**dataclasses.asdict(one), "says": one.sentence} for one in found],
+        [{**dataclasses.asdict(one), "code": became[one.id], "says": one.sentence} for one in found],
         words.table(titles, rows),
-        [f"{sum(map(bool, found))} of {len(found)} {'would be moved' if dry_run else 'moved'}"],
+        [_summary(found, dry_run=dry_run)],
         f"{len(left)} could not be moved: {left[0].sentence}" if left and not dry_run else "",
     )
+
+
+def _summary(found: Sequence[Moved], *, dry_run: bool) -> str:
+    """How many were moved, or would be; those that keep their own release beside the current one were not."""
+    moved, kept = (sum(one.code is code for one in found) for code in (Code.MOVED, Code.KEPT))
+    keeps = (
+        (" would keep its own" if dry_run else " keeps its own")
+        if kept == 1
+        else (" would keep" if dry_run else " keep") + " their own"
+    )
+    return f"{moved} of {len(found)} {'would be moved' if dry_run else 'moved'}" + (f"; {kept}{keeps}" if kept else "")
 
 
 def _yes(one: Moved) -> str:

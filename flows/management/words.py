@@ -14,8 +14,9 @@ from django.utils import timezone
 
 from flows.core import visible
 from flows.core.deadlines import OF_WAITS
-from flows.core.protocol import WAIT_KINDS, AttemptOutcome
-from flows.services.describe import Description, ReleaseView, WaitView
+from flows.core.protocol import TERMINAL, AttemptOutcome
+from flows.services.describe import Description, ReleaseView
+from flows.services.waits_shown import WaitView
 
 LONGEST = 80
 
@@ -72,7 +73,7 @@ def description(found: Description) -> str:
         ("wanted", f"{found.intent['goal']} (intent version {found.intent['version']}, {found.intent['status']})"),
         ("accountable", found.accountable or "nobody is named"),
         ("state", state(found)),
-        *([("release", release(found.release))] if found.release is not None else []),
+        *([("release", release(found.release, ended=found.status in TERMINAL))] if found.release is not None else []),
         *(("waiting for", wait(one)) for one in found.waits),
         *([] if found.waits else [("waiting for", "nothing")]),
         (
@@ -100,8 +101,8 @@ def state(found: Description) -> str:
     return f"{found.status} at {found.node}{outcome}{code}, since {moment(found.updated_at)}"
 
 
-def release(found: ReleaseView) -> str:
-    """Which release a run works under, which one is current, and who offers it."""
+def release(found: ReleaseView, *, ended: bool) -> str:
+    """Which release a run works under, which one is current, and who offers it; nobody needs to when it has ended."""
     current = (
         "the current one"
         if found.current == found.name
@@ -110,6 +111,8 @@ def release(found: ReleaseView) -> str:
         else "none is current"
     )
     kept = ", which a person passed over" if found.passed_over and found.passed_over == found.current else ""
+    if ended:
+        return f"{found.name} ({current}{kept})"
     offered = f"offered by {', '.join(found.offered_by)}" if found.offered_by else "no live worker offers it"
     return f"{found.name} ({current}{kept}); {offered}{'. ALERT: the run is ready, and cannot be taken' if found.alert else ''}"
 
@@ -117,9 +120,11 @@ def release(found: ReleaseView) -> str:
 def wait(one: WaitView) -> str:
     """Which event is awaited, who can give it, and until when."""
     what = f"event {one.event_type} with key {one.key}" if one.event_type else one.reason
+    if one.answered:
+        return f"{what}, at {one.node}: it has come, and is decided on when the run goes on; since {moment(one.since)}"
     until = f"until {moment(one.deadline)}" if one.deadline else "without a deadline"
     then = f", then {one.on_expiry}" if one.on_expiry else ""
-    return f"{what}, at {one.node}; from {WAIT_KINDS[one.kind].ends}; since {moment(one.since)}, {until}{then}"
+    return f"{what}, at {one.node}; from {one.ends}; since {moment(one.since)}, {until}{then}"
 
 
 def deadline(one: Mapping[str, Any]) -> str:

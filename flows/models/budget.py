@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from flows.core.budget import written
 from flows.models.guards import known
 
 
@@ -64,7 +67,10 @@ class Budget(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.spent} of {self.allowance}"
+        spent = written(self.kind, Decimal(self.spent))
+        if self.allowance is None:
+            return f"{self.kind}: {spent}, not limited"
+        return f"{self.kind}: {spent} of {written(self.kind, Decimal(self.allowance))}"
 
 
 class BudgetEntry(models.Model):
@@ -91,4 +97,4 @@ class BudgetEntry(models.Model):
         indexes = [models.Index(fields=["workflow_id", "activity_seq"], name="outlast_budget_entry_of")]
 
     def __str__(self) -> str:
-        return f"{self.entry} {self.amount}"
+        return f"{self.entry} {written('cost', Decimal(self.amount))}"

@@ -15,7 +15,7 @@ from flows import registry
 from flows.core import fold, payload
 from flows.core.deadlines import KINDS, kind_of
 from flows.core.errors import PayloadError
-from flows.core.protocol import MOVES, TERMINAL, WAIT_KINDS, Status, WaitStatus
+from flows.core.protocol import MOVES, TERMINAL, Status, WaitStatus
 from flows.models import (
     Activity,
     Attempt,
@@ -28,8 +28,9 @@ from flows.models import (
 from flows.models import (
     Verdict as VerdictRow,
 )
-from flows.services import control, identify, releases, way_on
+from flows.services import control, identify, releases, waits_shown, way_on
 from flows.services.identify import get
+from flows.services.waits_shown import WaitView
 from flows.store import releases as store
 
 #: More than that nobody lists.
@@ -39,21 +40,6 @@ VERIFY_BATCH = 500
 
 #: What `fold` reads of a transition.
 LOG_FIELDS = ("seq", "from_status", "to_status", "from_node", "to_node", "outcome", "epoch", "intent_version", "policy_version")
-
-
-@dataclass(frozen=True, slots=True)
-class WaitView:
-    """An open wait, and who can end it."""
-
-    node: str
-    kind: str
-    reason: str
-    since: datetime
-    deadline: datetime | None
-    on_expiry: str
-    ends: str
-    event_type: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +103,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
     """
     alias = identify.alias(using)
     row = get(workflow, alias)
-    waits = [_wait_view(wait) for wait in Wait.objects.using(alias).filter(workflow_id=row.pk, status=WaitStatus.OPEN)]
+    waits = list(Wait.objects.using(alias).filter(workflow_id=row.pk, status=WaitStatus.OPEN))
     node = registry.node(row.flow_name, row.flow_version, row.node)
     intent = row.intent
     needed = way_on.needed(row, waits, alias)
@@ -132,7 +118,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         error_code=row.error_code,
         intent={"id": str(intent.pk), "goal": intent.goal, "version": intent.version, "status": intent.status},
         accountable=row.user_label,
-        waits=waits,
+        waits=[waits_shown.view(wait, row, needed.ways, alias) for wait in waits],
         commitments=_commitments(row.pk, alias),
         deadlines=deadlines(row.pk, alias),
         legal_moves=sorted(
@@ -158,13 +144,14 @@ def list_workflows(
     flow: str | None = None,
     status: str | None = None,
     key: str | None = None,
+    intent: Any = None,
     limit: int = 50,
     using: str | None = None,
 ) -> list[Workflow]:
-    """Workflows, newest first, optionally of one flow, status or key.
+    """Workflows, newest first, optionally of one flow, status, key or intent (or that of a run).
 
     Raises:
-        PayloadError: something that is looked for is no text, or `limit` no number of rows.
+        PayloadError: something that is looked for is no text, or `limit` no number of rows. UnknownIntent: it can be none.
     """
     wanted = {"flow_name": flow, "status": status, "key": key}
     for what, given in {"flow=": flow, "status=": status, "key=": key}.items():
@@ -174,6 +161,8 @@ def list_workflows(
     if not isinstance(most, int) or not 0 <= most <= MAX_ROWS:
         raise PayloadError("limit=", f"is a whole number from 0 to {MAX_ROWS}, got {most!r:.60}")
     rows = Workflow.objects.using(identify.alias(using)).order_by("-id")
+    if intent is not None:
+        rows = rows.filter(intent_id=identify.intent_id(intent))
     return list(rows.filter(**{column: given for column, given in wanted.items() if given})[:limit])
 
 
@@ -231,20 +220,6 @@ def _without_activity(ids: list[UUID], using: str) -> Iterable[UUID]:
     there = Activity.objects.filter(workflow_id=OuterRef("pk"), seq=OuterRef("active_seq"))
     rows = Workflow.objects.using(using).filter(pk__in=ids, active_seq__isnull=False)
     return rows.filter(~Exists(there)).values_list("pk", flat=True)
-
-
-def _wait_view(wait: Wait) -> WaitView:
-    return WaitView(
-        node=wait.node,
-        kind=wait.kind,
-        reason=wait.reason,
-        since=wait.opened_at,
-        deadline=wait.deadline_at,
-        on_expiry=wait.on_expiry,
-        ends=WAIT_KINDS[wait.kind].ends,
-        event_type=wait.event_type,
-        key=wait.key,
-    )
 
 
 def deadlines(workflow_id: UUID, using: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Notices to accountable users: a workflow ended badly or needs a person. Names, ids and safe codes only.
+"""Notices to accountable users: a workflow ended badly or needs a person. Its goal, names, ids and safe codes only; nothing that a model wrote.
 
 Sent at least once, given up after days.
 """
@@ -17,15 +17,20 @@ from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
 from flows.conf import conf
-from flows.models import Notice
+from flows.core import visible
+from flows.core.protocol import WaitStatus
+from flows.models import Notice, Wait
+from flows.services import way_on
 from flows.services.clock import now
-from flows.services.way_out import admin_path, way_out
+from flows.services.way_out import BUDGET_SOFT, admin_path, over_soft, way_out
 from flows.store.sql import committing
 
 logger = logging.getLogger("outlast.notices")
 
 #: Tries come 0 s, 3 s, 15 s, 1 min, 4 min, 17 min, 68 min, 4.5 h, 18 h and 3 days after the notice came to be owed.
 MAX_TRIES = 10
+#: So much of a goal is told.
+MAX_GOAL = 300
 
 
 def owe(workflow_id: UUID, user_id: Any, outcome: str, code: str, using: str) -> None:
@@ -39,7 +44,7 @@ def send_owed(using: str, limit: int = 50) -> int:
     """Send notices that are owed, each claimed before it is sent; how many went out."""
     sent = 0
     for notice_id in _claim(using, limit):
-        notice = Notice.objects.using(using).select_related("workflow", "user").get(pk=notice_id)
+        notice = Notice.objects.using(using).select_related("workflow__intent", "user").get(pk=notice_id)
         try:
             _send(notice, using)
         except Exception as error:  # noqa: BLE001 - a mail server may raise anything; the notice stays owed
@@ -74,14 +79,23 @@ def _send(notice: Notice, using: str) -> None:
     if not address:
         return
     workflow = notice.workflow
+    soft = notice.code == BUDGET_SOFT
     subject = _("%(flow)s %(key)s: %(outcome)s") % {
         "flow": workflow.flow_name,
         "key": workflow.key or workflow.pk,
-        "outcome": notice.outcome,
+        "outcome": " ".join([BUDGET_SOFT, *(one.kind for one in over_soft(notice, using))]) if soft else notice.outcome,
     }
-    told = {"id": workflow.pk, "node": workflow.node, "outcome": notice.outcome, "code": notice.code or "–"}
+    told = {
+        "id": workflow.pk,
+        "node": workflow.node,
+        "code": notice.code or "–",
+        "outcome": workflow.outcome or workflow.status if soft else notice.outcome,
+    }
+    waits = Wait.objects.using(using).filter(workflow_id=workflow.pk, status=WaitStatus.OPEN)
     parts = [
         _("Workflow %(id)s is at %(node)s with outcome %(outcome)s and code %(code)s.") % told,
+        _("Goal: %(goal)s") % {"goal": visible.plain(" ".join(workflow.intent.goal.split())[:MAX_GOAL])},
+        _("Decision: %(needed)s") % {"needed": visible.plain(way_on.needed(workflow, list(waits), using).says)},
         _("In the admin: %(path)s") % {"path": admin_path("workflow", workflow.pk)},
         _("In a terminal: %(command)s") % {"command": f"python manage.py flows show {workflow.pk}"},
     ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +22,7 @@ from flows.core.errors import UsageError
 from flows.dispatch import service_after_commit
 from flows.models import Resolution
 from flows.services import identify, obligations, settling, warrant
-from flows.services.verdicts import PERMISSION, SENTENCES, Code, Verdict, is_left, offered, seen_of
+from flows.services.verdicts import PERMISSION, SENTENCES, TRIED_ANEW, Code, Verdict, is_left, offered, seen_of
 from flows.store import commitments, locks, looks, resolutions
 from flows.store import operations as store
 from flows.store.operations import Row
@@ -57,9 +57,12 @@ class Resolved:
 
     code: Code
     operation: str
+    verdict: str = field(default="", compare=False)
 
     @property
     def sentence(self) -> str:
+        if self.code is Code.ACCEPTED and self.verdict in TRIED_ANEW:
+            return TRIED_ANEW[Verdict(self.verdict)]
         return SENTENCES[self.code]
 
     def __bool__(self) -> bool:
@@ -114,7 +117,7 @@ def resolve(
         assert row is not None
         code = _refusal(row, given, seen, alias) or _accept(row, given, alias)
     logger.info("operation %s: %s, %s", operation_id, given.verdict, code, extra={"operation": operation_id, "code": code})
-    return Resolved(code, operation_id)
+    return Resolved(code, operation_id, given.verdict.value)
 
 
 def _refusal(row: Row, given: _Given, seen: str | None, using: str) -> Code | None:

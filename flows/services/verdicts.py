@@ -63,6 +63,12 @@ SENTENCES: dict[Code, str] = {
     Code.ASKED_ANYWAY: "It is asked about anyway; its page says when.",
 }
 
+#: In place of the sentence of `ACCEPTED`: nothing is known yet from which the workflow could go on.
+TRIED_ANEW: dict[Verdict, str] = {
+    Verdict.ASK_AGAIN: "Recorded; the provider is asked again on the cleanup queue, and the workflow goes on once it is known.",
+    Verdict.RETRY: "Recorded; the call is tried again on the cleanup queue.",
+}
+
 
 def seen_of(operation: Operation | Row) -> str:
     """The state of an operation, as a form carries it: a verdict is about this state and no other."""

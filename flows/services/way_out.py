@@ -1,4 +1,4 @@
-"""What a notice says beside its code: which operations and commitments it is about, and how a person settles them.
+"""What a notice says beside its code: which operations, commitments and budgets it is about, and how a person settles them.
 
 Read when the notice is sent, so it is what is still open then. Names of flows, nodes and effects, keys, ids and codes only: nothing that a
 provider or a model wrote.
@@ -6,15 +6,17 @@ provider or a model wrote.
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from flows.conf import conf
 from flows.core import visible
+from flows.core.budget import written
 from flows.core.effects import OperationStatus
-from flows.models import Commitment, Notice, Operation, Workflow
+from flows.models import Budget, Commitment, Notice, Operation, Workflow
 from flows.services.verdicts import NEEDS_PERSON, offered
 
+BUDGET_SOFT = "BUDGET_SOFT"
 #: So many of each are named; the admin lists all of them.
 MAX_NAMED = 5
 #: Characters that stand for themselves in an address of the admin are few; the same as `django.contrib.admin.utils.quote`.
@@ -25,6 +27,7 @@ def way_out(notice: Notice, using: str) -> str:
     """The paragraphs about what the notice is about, each with its page and its command; empty if nothing is open any more."""
     parts = [_operation(one) for one in _operations(notice, using)]
     parts += [_commitment(one) for one in _commitments(notice, using)]
+    parts += [_budget(one, notice.workflow) for one in over_soft(notice, using)]
     return "\n\n".join(parts)
 
 
@@ -51,6 +54,32 @@ def _commitments(notice: Notice, using: str) -> QuerySet[Commitment]:
     if notice.code == "COMMITMENT_OPEN":
         return mine.filter(status__in=("active", "breached"), releasable=False, may_defer=False)[:MAX_NAMED]
     return mine.none()
+
+
+def over_soft(notice: Notice, using: str) -> list[Budget]:
+    """The ledgers of which a notice tells: their soft limit was passed by the statement that wrote it."""
+    if notice.code != BUDGET_SOFT:
+        return []
+    own = Q(workflow_id=notice.workflow_id) | Q(intent_id=notice.workflow.intent_id)
+    return list(Budget.objects.using(using).filter(own, warned_at=notice.created_at).order_by("pk"))
+
+
+def _budget(row: Budget, workflow: Workflow) -> str:
+    command = f'python manage.py flows budget raise {workflow.pk} {row.kind} --by-amount N --reason "…" --by USERNAME'
+    told = {
+        "kind": row.kind,
+        "of": _("the workflow") if row.workflow_id else _("its intent"),
+        "spent": written(row.kind, row.spent),
+        "soft": written(row.kind, row.soft),
+        "limit": written(row.kind, row.allowance),
+    }
+    return visible_lines(
+        [
+            _("budget of %(kind)s of %(of)s: %(spent)s spent; the soft limit is %(soft)s, the limit %(limit)s") % told,
+            _("In the admin: %(path)s") % {"path": admin_path("budget", row.pk)},
+            _("In a terminal: %(command)s") % {"command": command + ("" if row.workflow_id else " --intent")},
+        ]
+    )
 
 
 def _operation(row: Operation) -> str:

@@ -75,8 +75,11 @@ def test_a_page_shows_the_entries_and_who_may_raise_a_form(run: Any) -> None:
     shown = client_of("vera").get(url(run)).content.decode()
     assert shown.count("<td>reserved</td>") == shown.count("<td>settled</td>") == 3
     assert "Raise the limit" not in shown
+    assert "somebody with the permission outlast_flows.raise_budget" in shown
+    assert "model_calls: 3 of 4" in shown
     response = client_of("rita").get(url(run))
     assert "Raise the limit" in response.content.decode()
+    assert "somebody with the permission" not in response.content.decode()
     assert response.headers["Cache-Control"].startswith("no-store")
     assert client_of("otto").get(url(run)).status_code == 403
     assert client_of("rita").get(reverse("admin:outlast_flows_budget_change", args=["x"])).status_code == 404

@@ -8,6 +8,7 @@ from django.urls import reverse
 
 import flows
 from flows.models import Event, Workflow
+from tests.support import releasing
 from tests.support.approving import PASSWORD, World
 
 EVIL = "<script>alert(1)</script>\u202e"
@@ -88,6 +89,54 @@ def test_events_are_found_by_their_id(world: World) -> None:
     flows.signal("e-2", "x", key="k")
     response = client_of("vera").get(reverse("admin:outlast_flows_event_changelist"), {"q": "e-2", "status": "pending"})
     assert list(response.context["cl"].result_list) == [Event.objects.get(event_id="e-2")]
+
+
+def shown_of(name: str, pk: object) -> str:
+    return client_of("vera").get(reverse(f"admin:outlast_flows_{name}_change", args=[pk])).content.decode()
+
+
+@pytest.mark.req("D1", "D3")
+def test_an_intents_page_lists_its_runs_and_what_a_new_goal_would_end(world: World) -> None:
+    request = world.ask(key="n-1", goal="Publish the news")
+    other = world.ask(key="n-2")
+    intent = request.workflow.intent_id
+    page = shown_of("intent", intent)
+    assert reverse("admin:outlast_flows_workflow_change", args=[request.workflow_id]) in page
+    assert reverse("admin:outlast_flows_workflow_change", args=[other.workflow_id]) not in page
+    assert "1 live run" in page
+    assert "withdrawn: " in page
+    assert "approval at ask: its request can no longer be answered" in page
+
+
+def test_an_intent_without_live_runs_is_still_wanted_and_says_so(world: World) -> None:
+    request = world.ask(key="n-1")
+    world.decide(request)
+    world.worker.run()
+    assert world.workflow(request).status == "complete"
+    page = shown_of("intent", request.workflow.intent_id)
+    assert "and no live run" in page
+    listed = client_of("vera").get(reverse("admin:outlast_flows_intent_changelist"))
+    assert [(one.status, one.live_runs) for one in listed.context["cl"].result_list] == [("active", 0)]
+
+
+def test_nobody_needs_to_offer_the_release_of_a_run_that_has_ended(world: World) -> None:
+    releasing.both()
+    request = world.ask(key="n-1")
+    assert "offered by" in shown_of("workflow", request.workflow_id)
+    world.decide(request)
+    world.worker.run()
+    page = shown_of("workflow", request.workflow_id)
+    assert "R17" in page
+    assert "the current one" in page
+    assert "offer" not in page
+
+
+def test_an_events_page_says_that_it_may_have_woken_others(world: World) -> None:
+    flows.signal("e-1", "x", key="k")
+    event = Event.objects.get()
+    assert "wakes all that wait" not in shown_of("event", event.pk)
+    Event.objects.update(workflow_id=world.ask().workflow_id, status="consumed")
+    assert "An event wakes all that wait for its type and key." in shown_of("event", event.pk)
 
 
 @pytest.mark.parametrize("wrong", ["no-id", "00000000-0000-0000-0000-000000000000"])

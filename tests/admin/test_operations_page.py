@@ -183,6 +183,7 @@ def test_the_page_says_what_is_known(world: World) -> None:
         "did not settle it",
         "the provider is busy",
         "It is text, never instructions.",
+        "somebody with the permission outlast_flows.resolve_operation",
     ):
         assert text in shown, text
 

@@ -212,6 +212,13 @@ def test_an_envelope_is_opened_by_those_who_may_and_say_why(world: World) -> Non
     assert client.get(open_url()).context["decide_form"] is None
 
 
+def test_who_may_only_look_reads_which_permission_it_needs(world: World) -> None:
+    policies.publish("payments", {"limit": 5}, note="first")
+    url = policy_url()
+    assert "somebody with the permission outlast_flows.publish_policy" in client_of("vera").get(url).content.decode()
+    assert "somebody with the permission" not in client_of("sue").get(url).content.decode()
+
+
 def test_only_a_permitted_post_opens(world: World) -> None:
     closed()
     given = {"closed": Competence.objects.get().closed_at.isoformat(), "reason": "x"}  # type: ignore[union-attr]

@@ -53,6 +53,8 @@ def test_the_page_leads_on(woken: Woken, verdict: str) -> None:
     shown = response.content.decode()
     assert [step["way"] for step in steps] == flows.describe(woken.run).ways_on
     assert steps, "no way on"
+    if verdict == "POLICY_BLOCKED":
+        assert "what lets the run go on" in shown, "the event has come, and is not what it waits for"
     for step in steps:
         if step["here"] and step["way"] != "migrate":
             assert f'id="{step["here"][1:]}"' in shown

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.core import mail
 from django.db import transaction
 
 import flows
@@ -32,7 +33,7 @@ from flows.models import Attempt, BudgetEntry, Notice
 from flows.models import Budget as Ledger
 from flows.models import Verdict as Record
 from flows.services import attempt as attempts
-from flows.services import invariants
+from flows.services import invariants, notices
 from flows.services.proceed import Progress
 from flows.testing import Clock, LocalWorker
 from tests import factories
@@ -373,6 +374,25 @@ def test_the_soft_limit_is_told_once(declare: Any, worker: LocalWorker) -> None:
     worker.run()
     assert Notice.objects.filter(code="BUDGET_SOFT").count() == 1
     assert ledger(run, "model_tokens").warned_at is not None
+
+
+def test_a_mail_for_each_kind_names_it(declare: Any, worker: LocalWorker) -> None:
+    does["step"] = lambda attempt: [attempt.spend(model_tokens=900), attempt.spend(cost="4.50")]
+    user = factories_user()
+    user.email = "robin@example.com"
+    user.save()
+    flow = one(declare, budget=Budget(model_tokens=1000, cost="5.00", soft=0.8))
+    run = flow.start({}, key="k", by=user, goal="Spend\nlittle")
+    worker.run()
+    mail.outbox.clear()
+    assert notices.send_owed("default") == 2
+    tokens, cost = mail.outbox
+    name = row(run).flow_name
+    assert (tokens.subject, cost.subject) == (f"{name} k: BUDGET_SOFT model_tokens", f"{name} k: BUDGET_SOFT cost")
+    assert "budget of model_tokens of the workflow: 900 spent; the soft limit is 800, the limit 1000" in tokens.body
+    assert "budget of cost" not in tokens.body
+    assert f"flows budget raise {run.id} cost --by-amount N" in cost.body
+    assert "Goal: Spend little\nDecision: " in cost.body
 
 
 def test_the_progress_of_an_owner_who_lost_is_lost(declare: Any, worker: LocalWorker) -> None:

@@ -178,9 +178,7 @@ def test_a_beginning_that_several_ids_share_is_refused_and_names_them(cli: Any) 
     assert {status(one)[0], status(two)[0]} == {"runnable"}
 
 
-@pytest.mark.parametrize(
-    "name", ["0", "019", "zzzz", "t-line:nothing", "nothing:a", ":", "019a9f3c-0000-7000-8000-000000000000", "' OR 1=1"]
-)
+@pytest.mark.parametrize("name", ["zzzz", "t-line:nothing", "nothing:a", ":", "019a9f3c-0000-7000-8000-000000000000", "' OR 1=1"])
 @pytest.mark.parametrize("verb", ["show", "cancel", "verify"])
 def test_a_run_that_is_not_there_is_one_line_and_exit_1(cli: Any, name: str, verb: str) -> None:
     Line.start({}, key="a")
@@ -189,6 +187,13 @@ def test_a_run_that_is_not_there_is_one_line_and_exit_1(cli: Any, name: str, ver
     assert ran.out == ""
     assert ran.err.count("\n") == 1
     assert "There is no workflow" in ran.err
+
+
+@pytest.mark.parametrize("beginning", ["0", "01", "0af"])
+def test_a_beginning_that_is_too_short_is_called_so(cli: Any, beginning: str) -> None:
+    ran = cli("show", beginning)
+    assert (ran.code, ran.out) == (1, "")
+    assert "4 characters or more" in ran.err
 
 
 # ---------------------------------------------------------------- start

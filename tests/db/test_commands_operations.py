@@ -142,7 +142,7 @@ def test_the_other_verdicts(cli: Any, worker: LocalWorker) -> None:
     operation = in_doubt(worker)
     assert say(cli, operation, "cannot_tell").out == "kept\n"
     ran = say(cli, operation, "did_not_happen", "--json")
-    assert (ran.code, ran.json) == (0, {"code": "accepted", "operation": operation.pk})
+    assert (ran.code, ran.json) == (0, {"code": "accepted", "operation": operation.pk, "verdict": "did_not_happen"})
     worker.run()
     assert status(operation.workflow_id)[0] == "complete"
     failed = undoing(worker)
@@ -166,7 +166,11 @@ def test_a_mended_probe_is_asked_again(cli: Any, worker: LocalWorker, clock: Clo
     for _ in range(2):
         clock.move(seconds=5)
         worker.run()
-    assert say(cli, operation, "ask_again").out == "accepted\n"
+    ran = say(cli, operation, "ask_again")
+    assert (ran.out, ran.err) == (
+        "accepted\n",
+        "Recorded; the provider is asked again on the cleanup queue, and the workflow goes on once it is known.\n",
+    )
     doubting.probe_says.append(doubting.Happened())
     worker.run()
     assert Operation.objects.get(pk=operation.pk).status == "succeeded"

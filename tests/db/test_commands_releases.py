@@ -204,9 +204,21 @@ def test_move_one_and_many(cli: Any, worker: LocalWorker, people: None) -> None:
     assert ran.out.splitlines()[1].split()[2:] == ["moved", "runnable", "R17", "R18", "no"]
     dry = cli("releases", "move", "--from", "R17", "--to", "R18", "--dry-run")
     assert (dry.code, dry.err, row(two).release) == (0, "1 of 1 would be moved\n", "R17")
+    assert dry.out.splitlines()[1].split()[2] == "would_move"
     assert cli("releases", "move", "--from", "R17", "--flow", "t-line", "--to", "R18", "--reason", "x").err == "0 of 0 moved\n"
     (found,) = cli("releases", "move", "--from", "R17", "--to", "R18", "--reason", "x", "--json").json
     assert (found["id"], found["code"], found["source"], row(two).release) == (str(two.id), "moved", "R17", "R18")
+
+
+def test_a_run_that_keeps_its_own_release_was_not_moved(cli: Any, worker: LocalWorker) -> None:
+    both()
+    run = Line.start({})
+    now_is("R18")
+    dry = cli("releases", "move", "--from", "R17", "--to", "R17", "--dry-run", "--json")
+    assert (dry.json[0]["code"], dry.err) == ("would_keep", "0 of 1 would be moved; 1 would keep its own\n")
+    ran = cli("releases", "move", run.id, "--to", "R17", "--reason", "x")
+    assert ran.out.splitlines()[1].split()[2] == "kept"
+    assert ran.err == "0 of 1 moved; 1 keeps its own\n"
 
 
 def test_move_says_which_could_not_be_moved(cli: Any, worker: LocalWorker) -> None:

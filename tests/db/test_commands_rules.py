@@ -44,6 +44,12 @@ def bound(declare: Any, **nodes: Any) -> type[flows.Flow]:
     return found
 
 
+@pytest.mark.parametrize("verb", [("policy", "list"), ("competence", "list"), ("competence", "history")])
+def test_a_list_of_nothing_says_so(verb: tuple[str, str], worker: LocalWorker, cli: Cli) -> None:
+    ran = cli(*verb)
+    assert (ran.code, ran.out, ran.err) == (0, "", "0 shown\n")
+
+
 def test_a_policy_is_published_once_and_adopted_by_a_person(
     people: Any, worker: LocalWorker, declare: Any, tmp_path: Path, cli: Cli
 ) -> None:

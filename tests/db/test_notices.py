@@ -57,6 +57,7 @@ def test_a_suspension_tells_the_accountable_user(worker: LocalWorker, robin: Any
     )
     assert f"https://admin.example/outlast_flows/workflow/{run.id}/change/" in message.body
     assert "COMPETENCE_FAILURE" in message.body
+    assert "Goal: t-line k1\nDecision: a person looks at COMPETENCE_FAILURE, then resumes or cancels\n" in message.body
     assert "secret" not in message.body
     assert notices.send_owed(USING) == 0
     assert Notice.objects.get().sent_at is not None

@@ -7,7 +7,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,6 +26,8 @@ from flows.services.attempt import Attempt
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-flow.md"
 APPROVALS = ROOT / "docs" / "how-to" / "approvals.md"
+GATES = ROOT / "docs" / "how-to" / "gates.md"
+RELEASES = ROOT / "docs" / "how-to" / "releases.md"
 VERSIONS = ROOT / "docs" / "how-to" / "versions.md"
 OPERATE = ROOT / "docs" / "how-to" / "operate.md"
 NODES = ROOT / "docs" / "reference" / "nodes.md"
@@ -53,20 +55,25 @@ def blocks(page: Path) -> list[str]:
 
 
 @contextmanager
-def tutorial() -> Iterator[dict[str, Any]]:
-    """The tutorial's names, as if its blocks were the module `yourapp.flows`. What it declares is gone afterwards."""
+def written_in(page: Path) -> Iterator[dict[str, Any]]:
+    """The names of a page, as if its blocks were the module `yourapp.flows`. What it declares is gone afterwards."""
     before, app, module = list(declared.DECLARED), ModuleType("yourapp"), ModuleType("yourapp.flows")
     declared.DECLARED.clear()
     sys.modules |= {"yourapp": app, "yourapp.flows": module}
     try:
-        for number, block in enumerate(blocks(TUTORIAL), 1):
-            exec(compile(block, f"{TUTORIAL.name}, block {number}", "exec"), vars(module))  # our own documentation
+        for number, block in enumerate(blocks(page), 1):
+            exec(compile(block, f"{page.name}, block {number}", "exec"), vars(module))  # our own documentation
         registry._lookup.cache_clear()
         yield vars(module)
     finally:
         del sys.modules["yourapp.flows"], sys.modules["yourapp"]
         declared.DECLARED[:] = before
         registry._lookup.cache_clear()
+
+
+def tutorial() -> AbstractContextManager[dict[str, Any]]:
+    """The tutorial's names."""
+    return written_in(TUTORIAL)
 
 
 def section(page: Path, heading: str) -> str:
@@ -103,6 +110,19 @@ def test_the_versions_of_the_page_about_them_are_sound() -> None:
 def test_every_example_compiles(page: Path) -> None:
     for number, block in enumerate(blocks(page), 1):
         compile(block, f"{page.name}, block {number}", "exec")
+
+
+def test_no_two_pages_declare_flows_of_one_name() -> None:
+    """Whoever takes both over would have E026. (The readme shows the tutorial's.)"""
+    found = [name for page in PAGES[1:] for name in re.findall(r"^class (\w+)\(Flow\):", page.read_text(), re.MULTILINE)]
+    assert sorted(found) == sorted(set(found))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_heading_stands_twice(page: Path) -> None:
+    """The second would be found by nobody, and by no test of this file."""
+    found = re.findall(r"^(#+ .+)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    assert sorted(found) == sorted(set(found))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

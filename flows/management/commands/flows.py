@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, ProgrammingError, connections
 
 from flows import registry
-from flows.core import graph, visible
+from flows.core import visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
@@ -23,6 +23,8 @@ from flows.management import (
     decisions,
     find,
     given,
+    graphs,
+    intents,
     operations,
     releases,
     replays,
@@ -93,7 +95,10 @@ class Command(BaseCommand):
         budgets.add_budget(
             verb("budget", "How the budgets of a run stand, more of what is used up, or a limit for all runs of its intent.")
         )
-        _add_graph(verb("graph", "Draw a flow."))
+        graphs.add(verb("graph", "Draw a flow."))
+        intents.add_supersede(
+            verb("supersede", "Give the intent of a run a new goal: every live run of the old one ends.", identified=True)
+        )
         verb("preview", "What a supersede of a run's intent would end, undo and give back; nothing is changed.", identified=True)
         verb("verify", "Compare log and row of one run, or of all; of all, look for what breaks an invariant, too.").add_argument(
             "id", nargs="?", metavar="ID"
@@ -156,11 +161,11 @@ class Command(BaseCommand):
 
     def do_policy(self, **options: Any) -> None:
         """Policies: listed, published, adopted."""
-        self._put(*rules.policy(**options), options)
+        self._listed(*rules.policy(**options), options)
 
     def do_competence(self, **options: Any) -> None:
         """Competence envelopes: listed, opened again."""
-        self._put(*rules.envelopes(**options), options)
+        self._listed(*rules.envelopes(**options), options)
 
     def do_operations(self, *, uncertain: bool, workflow: str | None, limit: int, **options: Any) -> None:
         """One line an effect."""
@@ -209,25 +214,12 @@ class Command(BaseCommand):
         """What the end of a run's goal means for every live run of it."""
         using = options["database"]
         endings = preview.preview(identify.get(find.workflow(id, using), using).intent_id, using=using)
-        rows = [
-            (one.workflow, key, ", ".join(value) if isinstance(value, list) else value)
-            for one in endings
-            for key, value in dataclasses.asdict(one).items()
-            if key != "workflow" and value not in ([], "", None, 0)
-        ]
-        self._put([dataclasses.asdict(one) for one in endings], words.table(("id", "what", ""), rows), options)
-        self._say(f"{len(endings)} live runs would end")
+        self._put([dataclasses.asdict(one) for one in endings], intents.as_table(endings), options)
+        self._say(f"{len(endings)} live {'run' if len(endings) == 1 else 'runs'} would end")
 
     def do_graph(self, *, name: str, flow_version: int | None, format: str, output: str, **options: Any) -> None:
         """The picture of a flow, in text."""
-        definition = registry.flow(name, flow_version).definition
-        if options["json"]:
-            nodes = [{"name": key, "kind": node.kind, "detail": graph.details(node)} for key, node in definition.nodes.items()]
-            text = words.as_json(
-                {"name": name, "version": definition.version, "nodes": nodes, "arrows": graph.arrows(definition)}
-            )
-        else:
-            text = graph.svg(definition) if format == "svg" else graph.mermaid(definition)
+        text = graphs.drawn(name, flow_version, "json" if options["json"] else format)
         if output == "-":
             self.stdout.write(text.rstrip("\n"))
             return
@@ -299,6 +291,14 @@ class Command(BaseCommand):
         if found.refused:
             raise CommandError(found.refused)
 
+    def do_supersede(self, *, input: str | None, **options: Any) -> None:
+        """A new goal; prints what became of it."""
+        names, using = ("id", "goal", "reason", "by", "flow", "key"), options["database"]
+        value = None if input is None else _object(input, "--input")
+        found = intents.give(**{name: options[name] for name in names}, input=value, using=using)
+        self._put(found, found.answer.value, options)
+        self._say(intents.said(found, using))
+
     def do_cancel(self, **options: Any) -> None:
         """Cancel a run."""
         self._control(control.cancel, **options)
@@ -329,6 +329,11 @@ class Command(BaseCommand):
             self.stdout.write(words.as_json(value))
         elif text:
             self.stdout.write(text)
+
+    def _listed(self, value: Any, text: str, options: dict[str, Any]) -> None:
+        self._put(value, text, options)
+        if isinstance(value, list):
+            self._say(f"{len(value)} shown")
 
     def _shown(self, count: int, limit: int) -> None:
         self._say(f"{count} shown{'; there may be more (--limit)' if count == limit else ''}")
@@ -363,13 +368,6 @@ def _add_start(parser: ArgumentParser) -> None:
     parser.add_argument("--goal", default="", metavar="TEXT", help="what is wanted, in words")
     parser.add_argument("--priority", type=int, default=0, metavar="N", help="higher is sooner")
     parser.add_argument("--flow-version", type=given.positive, metavar="N", help="default: the newest")
-
-
-def _add_graph(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
-    parser.add_argument("--flow-version", type=given.positive, metavar="N", help="default: the newest")
-    parser.add_argument("--format", choices=["mermaid", "svg"], default="mermaid")
-    parser.add_argument("--output", default="-", metavar="FILE", help="default: stdout")
 
 
 def _object(text: str, option: str) -> dict[str, Any]:
