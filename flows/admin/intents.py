@@ -41,7 +41,8 @@ class IntentAdmin(ReadOnlyAdmin):
         of_it = Workflow.objects.filter(intent_id=OuterRef("pk"), status__in=[status.value for status in LIVE]).order_by()
         counted = of_it.values("intent_id").annotate(number=Count("pk")).values("number")
         rows: QuerySet[Any] = super().get_queryset(request)
-        return rows.annotate(live_runs=Coalesce(Subquery(counted, output_field=IntegerField()), 0))
+        found: QuerySet[Any] = rows.annotate(live_runs=Coalesce(Subquery(counted, output_field=IntegerField()), 0))
+        return found
 
     @admin.display(description=_("live runs"))
     def live(self, obj: Any) -> int:
