@@ -29,27 +29,10 @@ from flows.core.nodes import (
     Step,
     Wait,
 )
-from flows.core.policies import (
-    BREACH,
-    CANCEL,
-    DEGRADE,
-    ESCALATE,
-    FAIL,
-    HUMAN,
-    RELEASE,
-    Checkpoint,
-    Competence,
-    Deadline,
-    Fresh,
-    Gate,
-    Retry,
-    Visits,
-    days,
-    hours,
-    minutes,
-    seconds,
-)
+from flows.core.policies import BREACH, CANCEL, DEGRADE, ESCALATE, FAIL, HUMAN, RELEASE, Checkpoint, Deadline, Retry, Visits
 from flows.core.releases import MIGRATE, RESUME_PINNED, restart_from
+from flows.core.requirements import Competence, Fresh, Gate
+from flows.core.spans import days, hours, minutes, seconds
 from flows.core.state import State
 from flows.core.verdicts import Verdict
 from flows.core.versions import Migrated

@@ -31,6 +31,9 @@ def flow(name: str, version: int | None = None) -> type[Flow]:
         UnknownFlow: none is registered in this process.
     """
     found = known()
+    given: Any = version
+    if given is not None and not isinstance(given, int):
+        raise UnknownFlow(f"{name}@{given!r:.60}", [f"{n}@{v}" for n, v in found])
     if version is not None and (name, version) in found:
         return found[name, version]
     versions = sorted(v for n, v in found if n == name)

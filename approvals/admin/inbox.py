@@ -25,11 +25,11 @@ from approvals.services import inbox, people
 from approvals.services.decide import ACCEPTED, ALREADY, decide
 from approvals.services.packet import packet
 from flows.admin import rendering
-from flows.admin.read_only import CSS, ReadOnlyAdmin, as_uuid
+from flows.admin.read_only import CSS, OfferedFilter, ReadOnlyAdmin, as_uuid
 from flows.core import visible
 
 
-class QueueFilter(admin.SimpleListFilter):
+class QueueFilter(OfferedFilter):
     """Mine unless something else is asked for: pending, in time, and this user may answer it."""
 
     title = _("queue")
@@ -44,7 +44,7 @@ class QueueFilter(admin.SimpleListFilter):
             query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
             yield {"selected": chosen == value, "query_string": query, "display": label}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Request]) -> QuerySet[Request]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Request]) -> QuerySet[Request]:
         match self.value():
             case "pending":
                 return queryset.filter(status=RequestStatus.PENDING)

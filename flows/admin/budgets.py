@@ -18,7 +18,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
-from flows.admin.read_only import Shown, as_uuid
+from flows.admin.read_only import OfferedFilter, Shown, as_uuid
 from flows.admin.reasoned import ReasonedForm
 from flows.admin.records import FixedFilter, RecordAdmin
 from flows.core import payload, visible
@@ -37,7 +37,7 @@ class KindFilter(FixedFilter):
     title, parameter_name, words = _("kind"), "kind", tuple(kind.value for kind in BudgetKind)
 
 
-class StateFilter(admin.SimpleListFilter):
+class StateFilter(OfferedFilter):
     """All, unless something else is asked for."""
 
     title = _("state")
@@ -52,7 +52,7 @@ class StateFilter(admin.SimpleListFilter):
             query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
             yield {"selected": chosen == value, "query_string": query, "display": label}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> QuerySet[Budget]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Budget]) -> QuerySet[Budget]:
         match self.value():
             case "used_up":
                 return queryset.filter(USED_UP)

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering, settling
-from flows.admin.read_only import as_uuid
+from flows.admin.read_only import OfferedFilter, as_uuid
 from flows.admin.reasoned import DecidingAdmin, ReasonedForm, Took
 from flows.admin.records import RunRecordAdmin, shortened
 from flows.core import payload, visible
@@ -27,7 +27,7 @@ from flows.services.commitments import PERMISSION
 MAX_KINDS = 30
 
 
-class StatusFilter(admin.SimpleListFilter):
+class StatusFilter(OfferedFilter):
     """The live ones, unless another status is asked for."""
 
     title = _("status")
@@ -42,7 +42,7 @@ class StatusFilter(admin.SimpleListFilter):
             query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
             yield {"selected": chosen == value, "query_string": query, "display": label}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Commitment]) -> QuerySet[Commitment]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Commitment]) -> QuerySet[Commitment]:
         match self.value():
             case None:
                 return queryset.filter(status__in=LIVE)
@@ -52,7 +52,7 @@ class StatusFilter(admin.SimpleListFilter):
                 return queryset.filter(status=status)
 
 
-class KindFilter(admin.SimpleListFilter):
+class KindFilter(OfferedFilter):
     """By kind: those of live commitments, found by one step in their index for each."""
 
     title = _("kind")
@@ -75,7 +75,7 @@ class KindFilter(admin.SimpleListFilter):
         kind = self.value()
         if kind is None:
             return queryset
-        return queryset.filter(kind=kind) if payload.is_text(kind) else queryset.none()
+        return queryset.filter(kind=kind) if payload.is_text(kind) else queryset.none()  # there are more than it offers
 
 
 @admin.register(Commitment)

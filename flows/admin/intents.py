@@ -40,9 +40,9 @@ class IntentAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         of_it = Workflow.objects.filter(intent_id=OuterRef("pk"), status__in=[status.value for status in LIVE]).order_by()
         counted = of_it.values("intent_id").annotate(number=Count("pk")).values("number")
-        live_runs = Coalesce(Subquery(counted, output_field=IntegerField()), 0)
-        rows: QuerySet[Any] = super().get_queryset(request).annotate(live_runs=live_runs)
-        return rows
+        rows: QuerySet[Any] = super().get_queryset(request)
+        found: QuerySet[Any] = rows.annotate(live_runs=Coalesce(Subquery(counted, output_field=IntegerField()), 0))
+        return found
 
     @admin.display(description=_("live runs"))
     def live(self, obj: Any) -> int:

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from flows.admin import operation_page as page
 from flows.admin import rendering, verdicts
-from flows.admin.read_only import Shown, as_uuid
+from flows.admin.read_only import OfferedFilter, Shown, as_uuid
 from flows.admin.records import RunRecordAdmin
 from flows.core import payload, visible
 from flows.core.effects import OperationStatus
@@ -31,7 +31,7 @@ from flows.services.verdicts import NEEDS_PERSON, PERMISSION, Verdict, offered, 
 RESULTS = "outlast_resolved"
 
 
-class NeedFilter(admin.SimpleListFilter):
+class NeedFilter(OfferedFilter):
     """Those that need a person, unless something else is asked for."""
 
     title = _("queue")
@@ -46,7 +46,7 @@ class NeedFilter(admin.SimpleListFilter):
             query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
             yield {"selected": chosen == value, "query_string": query, "display": label}
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Operation]) -> QuerySet[Operation]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Operation]) -> QuerySet[Operation]:
         match self.value():
             case "doubt":
                 return queryset.filter(status=OperationStatus.UNCERTAIN)

@@ -50,6 +50,21 @@ class Shown:
         return getattr(self._row, name)
 
 
+class OfferedFilter(admin.SimpleListFilter):
+    """A filter that takes what it offers; anything else that stands in the address finds nothing, and no query holds it."""
+
+    def value(self) -> Any:
+        return super().value() or None
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        offered = {None, *(str(value) for value, _ in self.lookup_choices)}
+        return self.narrowed(request, queryset) if self.value() in offered else queryset.none()
+
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """What of the list is left with this value, or by default."""
+        raise NotImplementedError
+
+
 class ReadOnlyAdmin(ModelAdmin):
     """A list and a page for those who may view; nobody adds, changes or deletes here."""
 

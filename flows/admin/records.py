@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
-from flows.admin.read_only import ReadOnlyAdmin
+from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin
 from flows.core.protocol import WAIT_KINDS, WaitStatus
 from flows.models import Event, EventStatus, Notice, Timer, TimerStatus, Wait, Worker, WorkerStatus
 
@@ -21,7 +21,7 @@ from flows.models import Event, EventStatus, Notice, Timer, TimerStatus, Wait, W
 LARGE = ("input", "result", "checkpoint")
 
 
-class FixedFilter(admin.SimpleListFilter):
+class FixedFilter(OfferedFilter):
     """By one column with a closed list of words: no query looks for the ones in use."""
 
     words: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class FixedFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(word, word) for word in self.words]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
 
 

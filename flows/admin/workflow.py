@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from flows import registry
 from flows.admin import controlling, migrating, rendering, ways, workflow_page
-from flows.admin.read_only import ReadOnlyAdmin, Shown, as_uuid
+from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin, Shown, as_uuid
 from flows.admin.reasoned import ReasonedForm
 from flows.core import visible
 from flows.core.errors import OutlastError
@@ -28,7 +28,7 @@ from flows.services import releasing
 MAX_STUCK = 1000
 
 
-class StatusFilter(admin.SimpleListFilter):
+class StatusFilter(OfferedFilter):
     """By status: fixed words, so that no query looks for the ones in use."""
 
     title = _("status")
@@ -37,11 +37,11 @@ class StatusFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(status.value, status.value) for status in Status]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
         return queryset.filter(status=self.value()) if self.value() else queryset
 
 
-class FlowFilter(admin.SimpleListFilter):
+class FlowFilter(OfferedFilter):
     """By flow: those that this process knows."""
 
     title = _("flow")
@@ -50,11 +50,11 @@ class FlowFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(name, name) for name in sorted({name for name, _version in registry.known()})]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
         return queryset.filter(flow_name=self.value()) if self.value() else queryset
 
 
-class AlertFilter(admin.SimpleListFilter):
+class AlertFilter(OfferedFilter):
     """What nobody moves on: ready runs whose release no live worker offers."""
 
     title = _("alert")
@@ -63,7 +63,7 @@ class AlertFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [("release", _("Nobody offers its release"))]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
         if self.value() != "release":
             return queryset
         return queryset.filter(pk__in=[workflow for workflow, *_rest in releasing.stuck(queryset.db, MAX_STUCK)])

@@ -10,19 +10,23 @@ from django.core import checks
 
 from flows import registry
 from flows.checks.catalogue import TAG
+from flows.checks.values import value_of
+from flows.conf import DEFAULTS
 from flows.core import definition as declared
 from flows.core import lint
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError
 from flows.core.lint import effects, options
 from flows.core.nodes import Activity
+from flows.core.requirements import Gate
 
 
 @checks.register(TAG)
 def check_flows(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[checks.CheckMessage]:
     """Every mistake of every declared flow (G5)."""
     flows = declared_flows(app_configs)
-    found = [*lint.problems_of_all(flows), *(one for flow in flows for one in _not_importable(flow))]
+    further = (_not_importable, _not_permissions)
+    found = [*lint.problems_of_all(flows), *(one for flow in flows for rule in further for one in rule(flow))]
     return [_message(one.id, one.severity, one.message, one.hint, one.where) for one in found]
 
 
@@ -35,10 +39,11 @@ def declared_flows(app_configs: Iterable[AppConfig] | None = None) -> list[type[
 
 
 def _not_importable(flow: type[Flow]) -> Iterator[lint.Problem]:
-    """Dotted paths of work that lead nowhere."""
+    """Dotted paths of work, and of whom it asks, that lead nowhere."""
     for name, node in flow.definition.nodes.items():
         further = effects.author_functions(node) if isinstance(node, Activity) else ()
-        for option, function in (*node.functions(), *further):
+        probes = [(f"fresh {of!r}", fresh.probe) for of, fresh in lint.View(flow.definition).probes(name)]
+        for option, function in (*node.functions(), *further, *probes):
             if not isinstance(function, str) or not options.PATH.fullmatch(function):
                 continue
             try:
@@ -48,6 +53,19 @@ def _not_importable(flow: type[Flow]) -> Iterator[lint.Problem]:
                 message = f"Node {name!r}, {option}: {named}{fault}"
                 hint = "Name a function that exists by its module and name, or give the function itself."
                 yield lint.problem("E023", flow.definition.where, message, hint, name)
+
+
+def _not_permissions(flow: type[Flow]) -> Iterator[lint.Problem]:
+    """What Django can never grant. A project's own provider may take any name."""
+    if value_of("AUTHORITY") != DEFAULTS["AUTHORITY"]:
+        return
+    for name, node in flow.definition.nodes.items():
+        for permission in node.gate.authority if isinstance(node.gate, Gate) else ():
+            app, dot, codename = permission.partition(".")
+            if not (app and dot and codename):
+                hint = 'Write the app\'s label, a dot and the codename: Gate(authority="repo.merge_change").'
+                message = f"Node {name!r}: authority={permission!r} is no permission."
+                yield lint.problem("E077", flow.definition.where, message, hint, name)
 
 
 def _message(id_: str, severity: str, message: str, hint: str, where: str) -> checks.CheckMessage:

@@ -65,8 +65,11 @@ def amount_of(kind: BudgetKind, value: object, what: str, error: type[OutlastErr
     Raises:
         `error`: it is no amount of that kind.
     """
-    shown = "a number of very many digits" if isinstance(value, int) and abs(value) >= MOST**5 else f"{value!r:.60}"
-    said = f"{what}: {kind.value} is {shown}"
+    if isinstance(value, int) and abs(value) >= MOST:  # Python refuses to print the longest
+        raise error(
+            f"{what}: {kind.value} is an integer of {value.bit_length()} bits; an amount is at least 0 and below {MOST:f}."
+        )
+    said = f"{what}: {kind.value} is {value!r:.60}"
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal | float):
         raise error(f"{said}, which is no amount. {_example(kind)}")
     if isinstance(value, float) and kind in PIECES | {BudgetKind.COST}:
@@ -91,8 +94,11 @@ def amounts_of(given: Mapping[str, Any], what: str, error: type[OutlastError] = 
     """Kind → checked amount, in the order of the kinds; None is left out.
 
     Raises:
-        `error`: a kind does not exist, or an amount is none.
+        `error`: they are no amounts by kind, a kind does not exist, or an amount is none.
     """
+    by_kind: Any = given
+    if not isinstance(by_kind, Mapping):
+        raise error(f'{what}: amounts are given by kind, {{"model_calls": 40}}; got {type(by_kind).__name__}.')
     known = {kind_of(name, what, error): value for name, value in given.items() if value is not None}
     return {kind: amount_of(kind, known[kind], what, error) for kind in BudgetKind if kind in known}
 

@@ -43,7 +43,8 @@ def _write(value: Any, parts: list[str], producer: str) -> None:
         parts.append(json.dumps(value, ensure_ascii=False))
     elif isinstance(value, int):
         if abs(value) > MAX_SAFE_INTEGER:
-            raise PayloadError(producer, f"the integer {value} is beyond 2^53; send it as a string")
+            shown = value if abs(value) < 10**40 else f"of {value.bit_length()} bits"  # Python refuses to print longer ones
+            raise PayloadError(producer, f"the integer {shown} is beyond 2^53; send it as a string")
         parts.append(str(int(value)))
     elif isinstance(value, float):
         if MAX_SAFE_INTEGER < abs(value) < math.inf:  # PostgreSQL would hand it back as an integer beyond 2^53

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from flows.core import typed
 from flows.core.effects import Effect, Function, Servicing
 from flows.core.errors import DefinitionError
 from flows.core.policies import Deadline
@@ -43,8 +44,17 @@ class Commits:
     deferrable: bool = False
 
     def __post_init__(self) -> None:
+        example = 'Commits("window", release=…)'
+        typed.must("Commits(name, …)", self.name, (str,), example)
+        typed.must("Commits(kind=…)", self.kind, (str,), 'Commits("window", kind="capability")')
+        typed.must(
+            "Commits(deadline=…)",
+            self.deadline,
+            (Deadline, typed.NONE),
+            'Commits("window", deadline=Deadline(days=1, then=ESCALATE))',
+        )
         if not self.name:
-            raise DefinitionError('A commitment has a name: Commits("window", release=…).')
+            raise DefinitionError(f"A commitment has a name: {example}.")
 
     @property
     def servicing(self) -> Servicing | None:

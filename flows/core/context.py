@@ -187,10 +187,8 @@ def build(
     Raises:
         PayloadError: `max_tokens` is too small for goal and decision alone; it says how many they need.
     """
-    if item_bytes < MIN_ITEM_BYTES:
-        raise PayloadError(producer, f"item_bytes is at least {MIN_ITEM_BYTES}")
-    if max_tokens < MIN_TOKENS:
-        raise PayloadError(producer, f"max_tokens is at least {MIN_TOKENS}")
+    _check_bound(item_bytes, MIN_ITEM_BYTES, producer, "item_bytes")
+    _check_bound(max_tokens, MIN_TOKENS, producer, "max_tokens")
     given = sorted((section for section in sections if section.items), key=lambda one: ORDER.index(one.name))
     whole = max_tokens * BYTES_A_TOKEN
     kept = max(MIN_ITEM_BYTES, min(item_bytes, whole // 8))
@@ -200,7 +198,7 @@ def build(
         for item in section.items
     ]
     least = sum(name in KEPT for name, _ in flat)
-    rooms = _Rooms(flat, tokens)
+    rooms = _Rooms(flat, tokens, producer)
     count = rooms.most(least, max_tokens)
     if count is None:
         raise PayloadError(
@@ -209,12 +207,18 @@ def build(
     return rooms.context(count)
 
 
+def _check_bound(given: object, least: int, producer: str, what: str) -> None:
+    if not isinstance(given, int) or isinstance(given, bool) or given < least:
+        raise PayloadError(producer, f"{what} is at least {least}, a whole number; got {given!r:.60}")
+
+
 @dataclass
 class _Rooms:
     """Every item in order, and the text that the first so many of them make."""
 
     flat: Sequence[tuple[str, Item]]
     count: Tokens
+    producer: str
     sizes: dict[int, int] = field(default_factory=dict)
 
     def most(self, least: int, limit: int) -> int | None:
@@ -234,7 +238,10 @@ class _Rooms:
 
     def size(self, count: int) -> int:
         if count not in self.sizes:
-            self.sizes[count] = self.count(self.text(count))
+            found: Any = self.count(self.text(count))
+            if not isinstance(found, int | float) or isinstance(found, bool) or not 0 <= found < math.inf:
+                raise PayloadError(self.producer, f"the counter tokens= answers a number of tokens, and answered {found!r:.60}")
+            self.sizes[count] = math.ceil(found)
         return self.sizes[count]
 
     def context(self, count: int) -> Context:

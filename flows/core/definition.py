@@ -13,9 +13,10 @@ from flows.core import canonical
 from flows.core.budget import MEASURED, ZERO, Budget
 from flows.core.nodes import Activity, Decision, Node
 from flows.core.nodes.waits import Approval
-from flows.core.policies import Checkpoint, Deadline, Fresh
+from flows.core.policies import Checkpoint, Deadline
 from flows.core.protocol import BudgetKind, TimerKind
 from flows.core.releases import RESUME_PINNED, OnRelease, as_policy
+from flows.core.requirements import Fresh
 from flows.core.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class Definition:
 
     @cached_property
     def envelopes(self) -> Mapping[str, int]:
-        """Node → how many of its candidates may fail verification before its envelope is closed."""
+        """Node → how many verifications of its candidates may fail before its envelope is closed."""
         found = [node.gate.competence for node in self.nodes.values() if node.gate and node.gate.competence]
         return {one.of: one.errors for one in found}
 

@@ -16,9 +16,11 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from flows.core import typed
 from flows.core.errors import ActivityError, ActivityTimeout, AmbiguousOutcome, DefinitionError
 from flows.core.policies import Retry
 from flows.core.retry import delay_before
+from flows.core.spans import bounded
 
 Function = Callable[..., Any] | str
 
@@ -86,7 +88,7 @@ class Servicing:
     grace: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
-        _check_spans("Servicing", self.timeout, self.grace)
+        _check("Servicing", self)
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class Effect:
     second_person: bool = False
 
     def __post_init__(self) -> None:
-        _check_spans("Effect", self.timeout, self.grace)
+        _check("Effect", self)
 
     @property
     def compensation(self) -> Servicing | None:
@@ -122,9 +124,14 @@ class Effect:
         return given if given is None or isinstance(given, Servicing) else Servicing(given)
 
 
-def _check_spans(what: str, timeout: timedelta, grace: timedelta) -> None:
-    if timeout <= timedelta(0) or grace < timedelta(0):
+def _check(what: str, given: Effect | Servicing) -> None:
+    typed.span(f"{what}(timeout=…)", given.timeout, f"{what}(…, timeout=minutes(2))")
+    typed.span(f"{what}(grace=…)", given.grace, f"{what}(…, grace=seconds(30))")
+    typed.must(f"{what}(probes=…)", given.probes, (Retry,), f"{what}(…, probes=Retry(max_attempts=6))")
+    if given.timeout <= timedelta(0) or given.grace < timedelta(0):
         raise DefinitionError(f"{what}(timeout=…) must be a positive span, and grace= must not be negative.")
+    bounded(f"{what}(timeout=…)", given.timeout)
+    bounded(f"{what}(grace=…)", given.grace)
 
 
 #: What can be asked about an operation, whatever its kind.

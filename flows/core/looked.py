@@ -24,8 +24,8 @@ from flows.core.nodes import candidate_of
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import Pipeline
-from flows.core.policies import Fresh, Gate
 from flows.core.protocol import IntentStatus
+from flows.core.requirements import Fresh, Gate
 from flows.core.state import ActivityState, Completed, Facts, Failed, Look, ReleaseFact, Seen, State, Trigger, VerificationFact
 from flows.core.verdicts import Verdict
 

@@ -103,15 +103,24 @@ def is_name(value: object) -> bool:
     return len(value.encode()) <= MAX_NAME_BYTES
 
 
+def as_text(value: object, producer: str) -> str:
+    """The value, if it is text at all.
+
+    Raises:
+        PayloadError: it is none.
+    """
+    if not isinstance(value, str):
+        raise PayloadError(producer, f"must be text, got {type(value).__name__}")
+    return value
+
+
 def check_text(value: object, producer: str) -> None:
     """A text for people: a goal, a label.
 
     Raises:
         PayloadError: it is no text, or holds what PostgreSQL cannot store.
     """
-    if not isinstance(value, str):
-        raise PayloadError(producer, f"must be text, got {value!r:.80}, which is of the type {type(value).__name__}")
-    if not is_text(value):
+    if not is_text(as_text(value, producer)):
         raise PayloadError(producer, f"holds a NUL character or a lone surrogate: {value!r:.80}")
 
 

@@ -1,38 +1,17 @@
-"""Policies an author declares on nodes and flows: plain frozen values, each checked when it is made.
-
-Durations are `datetime.timedelta`; `seconds(3)`, `minutes(10)`, `hours(2)` and `days(1)` make them.
-"""
+"""Policies an author declares on nodes and flows: plain frozen values, each checked when it is made."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from flows.core import typed
 from flows.core.errors import DefinitionError
-
-
-def seconds(amount: float) -> timedelta:
-    """A duration of `amount` seconds."""
-    return timedelta(seconds=amount)
-
-
-def minutes(amount: float) -> timedelta:
-    """A duration of `amount` minutes."""
-    return timedelta(minutes=amount)
-
-
-def hours(amount: float) -> timedelta:
-    """A duration of `amount` hours."""
-    return timedelta(hours=amount)
-
-
-def days(amount: float) -> timedelta:
-    """A duration of `amount` days of 24 hours."""
-    return timedelta(days=amount)
+from flows.core.spans import bounded, span
 
 
 class Expiry(StrEnum):
@@ -90,11 +69,13 @@ class Deadline:
         to: str = "",
         escalate_to: str | Iterable[str] = (),
     ) -> None:
-        after = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        for unit, amount in (("days", days), ("hours", hours), ("minutes", minutes), ("seconds", seconds)):
+            typed.must(f"Deadline({unit}=…)", amount, typed.NUMBERS, f"Deadline({unit}=2, then=ESCALATE)")
+        after = span("Deadline(…)", days=days, hours=hours, minutes=minutes, seconds=seconds)
         if after <= timedelta(0):
             raise DefinitionError("A Deadline needs a span: Deadline(hours=2, then=ESCALATE).")
         object.__setattr__(self, "after", after)
-        people = (escalate_to,) if isinstance(escalate_to, str) else tuple(escalate_to)
+        people = typed.texts("Deadline(escalate_to=…)", escalate_to or (), 'escalate_to="duty officers", a group or a permission')
         if to and then not in LEADS_ON:
             raise DefinitionError(
                 f'Deadline(then={then!s}, to={to!r}): only RELEASE and DEGRADE lead on to a node; or write then="{to}".'
@@ -128,6 +109,17 @@ class Deadline:
         return bool(self.to) or self.then not in (Expiry.BREACH, Expiry.RELEASE, Expiry.DEGRADE)
 
 
+#: Option of a Retry → what it is.
+RETRY_TYPES: dict[str, tuple[type, ...]] = {
+    "max_attempts": (int,),
+    "max_lost": (int,),
+    "initial": (timedelta,),
+    "maximum": (timedelta,),
+    "backoff": typed.NUMBERS,
+    "jitter": typed.NUMBERS,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """When the same operation is tried again.
@@ -151,12 +143,19 @@ class Retry:
     max_lost: int = 10
 
     def __post_init__(self) -> None:
+        for option, types in RETRY_TYPES.items():
+            example = f"Retry({option}=seconds(5))" if types == (timedelta,) else f"Retry({option}=2)"
+            typed.must(f"Retry({option}=…)", getattr(self, option), types, example)
+        for option in ("retry_on", "never_on"):
+            classes = typed.errors(f"Retry({option}=…)", getattr(self, option), f"Retry({option}=(ValueError,))")
+            object.__setattr__(self, option, classes)
         if self.max_attempts < 1:
             raise DefinitionError("Retry(max_attempts=…) counts the first try too: at least 1.")
         if self.max_lost < 0:
             raise DefinitionError("Retry(max_lost=…) must not be negative.")
         if self.initial < timedelta(0) or self.maximum < self.initial:
             raise DefinitionError("Retry delays: 0 <= initial <= maximum.")
+        bounded("Retry(maximum=…)", self.maximum)
         if not 1 <= self.backoff < math.inf or not 0 <= self.jitter <= 1:
             raise DefinitionError("Retry(backoff=…) is at least 1 and jitter between 0 and 1.")
 
@@ -169,113 +168,11 @@ class Visits:
     then: str
 
     def __post_init__(self) -> None:
+        example = 'Visits(3, then="gave_up")'
+        typed.must("Visits(n, …)", self.limit, (int,), example)
+        typed.must("Visits(n, then=…)", self.then, (str,), example)
         if self.limit < 1:
             raise DefinitionError("Visits(n, then=…) needs n of at least 1.")
-
-
-@dataclass(frozen=True, slots=True)
-class Fresh:
-    """How fresh something outside must be before a node is carried out.
-
-    Args:
-        probe: called with the attempt; returns the present version of the thing, as text or as JSON.
-        within: how old what was decided or checked on may be at most; None: any age, as long as the version is the same.
-        reuse: a look that is younger than this is not repeated.
-        then, to, escalate_to: as in `Deadline`: what happens when `within` is over while the node is still ahead; without `then`, nothing
-            happens before the node's gate is asked.
-    """
-
-    probe: Callable[[Any], Any] | str
-    within: timedelta | None = None
-    reuse: timedelta = timedelta(0)
-    then: str | Expiry = ""
-    to: str = ""
-    escalate_to: str | tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.within is not None and self.within <= timedelta(0):
-            raise DefinitionError("Fresh(within=…) needs a span: Fresh(probe, within=hours(4)).")
-        if self.reuse < timedelta(0):
-            raise DefinitionError("Fresh(reuse=…) must not be negative.")
-        if self.then and self.within is None:
-            raise DefinitionError(
-                'Fresh(then=…) says what happens when a span is over: Fresh(probe, within=hours(4), then="propose").'
-            )
-        if not self.then and (self.to or self.escalate_to):
-            raise DefinitionError("Fresh(to=…) and Fresh(escalate_to=…) belong to a then=.")
-        _ = self.deadline  # a policy that cannot be is said here
-
-    @property
-    def deadline(self) -> Deadline | None:
-        """The budget as a deadline of its own, counted from each new baseline; None without `then`."""
-        if not self.then or self.within is None:
-            return None
-        return Deadline(seconds=self.within.total_seconds(), then=self.then, to=self.to, escalate_to=self.escalate_to)
-
-
-@dataclass(frozen=True, slots=True)
-class Competence:
-    """The envelope that a node works in: so many failed verifications of `of`, under one release, and a person is asked.
-
-    Args:
-        of: the node whose candidates are counted. errors: how many of them may fail verification before the envelope is closed.
-    """
-
-    of: str
-    errors: int
-
-    def __post_init__(self) -> None:
-        if self.errors < 0:
-            raise DefinitionError("Competence(errors=…) must not be negative.")
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """What must hold each time before a node is carried out.
-
-    Args:
-        approved_by: the approval node whose live approval of the exact current candidate is needed; it is used up by the node.
-        verified_by: the node (or nodes) with `verifies=` whose newest verification of the exact current candidate must have passed.
-        fresh: name → probe (a function of the attempt, or `Fresh(probe, within=…)`): what was decided on must still be so.
-        authority: permissions that the accountable user must have now.
-        competence: the envelope that must be open.
-        placement: the labels of which the worker must offer one.
-        commitments: names of commitments that must be active, and not over their deadline.
-    """
-
-    approved_by: str | None = None
-    verified_by: str | tuple[str, ...] = ()
-    fresh: Mapping[str, Fresh | Callable[[Any], Any] | str] = field(default_factory=dict)
-    authority: str | tuple[str, ...] = ()
-    competence: Competence | None = None
-    placement: str | tuple[str, ...] = ()
-    commitments: str | tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for option in ("verified_by", "authority", "placement", "commitments"):
-            value = getattr(self, option)
-            object.__setattr__(self, option, (value,) if isinstance(value, str) else tuple(value))
-        probes = {name: probe if isinstance(probe, Fresh) else Fresh(probe) for name, probe in self.fresh.items()}
-        object.__setattr__(self, "fresh", probes)
-
-    @property
-    def probes(self) -> Mapping[str, Fresh]:
-        """`fresh`, each as a `Fresh`."""
-        return self.fresh  # type: ignore[return-value]
-
-    @property
-    def shape(self) -> Mapping[str, Any]:
-        """What of it is structure: names, not functions or spans."""
-        found = {
-            "approved_by": self.approved_by,
-            "verified_by": sorted(self.verified_by),
-            "fresh": sorted(self.fresh),
-            "authority": sorted(self.authority),
-            "competence": self.competence.of if self.competence else None,
-            "placement": sorted(self.placement),
-            "commitments": sorted(self.commitments),
-        }
-        return {name: value for name, value in found.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +187,6 @@ class Checkpoint:
 
     validate: Callable[[Any], str | None] | None = None
     max_bytes: int = 16 * 1024
+
+    def __post_init__(self) -> None:
+        typed.must("Checkpoint(max_bytes=…)", self.max_bytes, (int,), "Checkpoint(validate=function, max_bytes=16 * 1024)")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from flows.core import canonical
+from flows.core import canonical, payload
 from flows.core.errors import DefinitionError, UsageError
 from flows.core.policies import Expiry
 from flows.core.state import ReleaseFact
@@ -176,6 +176,6 @@ def _hashed(part: str, values: Any) -> dict[str, str]:
             f'The {part} of a release are an object, name → value: {part}={{"planner": …}}; got {type(values).__name__}.'
         )
     for name in values:
-        if not isinstance(name, str) or not name:
-            raise InvalidRelease(f"The {part} of a release have names, as text; got {name!r:.60}.")
+        if not isinstance(name, str) or not name or not payload.is_text(name):
+            raise InvalidRelease(f"The {part} of a release have names, as text without NUL or lone surrogates; got {name!r:.60}.")
     return {name: digest_of(value, f"{part}[{name!r}] of a release") for name, value in sorted(values.items())}

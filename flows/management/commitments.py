@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
-from flows.management import find, verbs, words
+from flows.management import find, given, verbs, words
 from flows.models import Commitment
 from flows.models.commitment import LIVE
 from flows.services import commitments, identify
@@ -24,7 +24,7 @@ def add(parser: ArgumentParser) -> None:
     listing.add_argument("id", nargs="?", metavar="ID", help="only of this run: id, unique beginning of an id, or FLOW:KEY")
     listing.add_argument("--kind", metavar="KIND")
     listing.add_argument("--all", action="store_true", help="also those that have ended")
-    listing.add_argument("--limit", type=verbs.positive, default=50, metavar="N")
+    listing.add_argument("--limit", type=given.positive, default=50, metavar="N")
     fulfil = verb("fulfil", "say that it has been fulfilled")
     transfer = verb("transfer", "hand it over to somebody who services it from now on")
     transfer.add_argument("--to", required=True, metavar="WHO", help="who holds it from now on")

@@ -6,13 +6,13 @@ from argparse import ArgumentParser
 
 from flows import registry
 from flows.core import graph
-from flows.management import verbs, words
+from flows.management import given, words
 
 
 def add(parser: ArgumentParser) -> None:
     """The arguments of `flows graph`."""
     parser.add_argument("name", metavar="NAME")
-    parser.add_argument("--flow-version", type=verbs.positive, metavar="N", help="default: the newest")
+    parser.add_argument("--flow-version", type=given.positive, metavar="N", help="default: the newest")
     parser.add_argument("--format", choices=["mermaid", "svg"], default="mermaid")
     parser.add_argument("--output", default="-", metavar="FILE", help="default: stdout")
 

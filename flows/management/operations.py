@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +10,12 @@ from uuid import UUID
 from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
-from flows.core import payload, visible
+from flows.core import payload
 from flows.core.effects import OperationStatus
-from flows.management import words
+from flows.management import given, words
 from flows.models import Operation
 from flows.services import identify
-from flows.services.resolve import Resolved, UnknownOperation, Verdict, resolve, seen_of
+from flows.services.resolve import Resolved, Verdict, resolve, seen_of
 
 WRONG_USAGE = 2
 TITLES = ("id", "status", "kind", "flow", "code", "in doubt since", "looked at again", "tries", "seen")
@@ -36,7 +35,9 @@ def add_resolve(parser: ArgumentParser) -> None:
     parser.add_argument("--reason", required=True, metavar="TEXT", help="how you know; it is kept with the operation")
     parser.add_argument("--by", required=True, metavar="USERNAME", help="who says so: needs outlast_flows.resolve_operation")
     parser.add_argument("--external-id", default="", metavar="X", help="the provider's own name for what happened")
-    parser.add_argument("--evidence", metavar="JSON", help="of an effect that happened: becomes the step's result")
+    parser.add_argument(
+        "--evidence", metavar="JSON", help="of an effect that happened: becomes the step's result; - reads it from stdin"
+    )
     parser.add_argument("--seen", metavar="STATE", help="refuse if it has moved since `flows operations` printed this")
 
 
@@ -122,8 +123,6 @@ def give(
     Raises:
         CommandError: the evidence is not JSON. OutlastError: the call makes no sense, or something cannot be stored.
     """
-    if not payload.is_text(operation):
-        raise UnknownOperation(visible.plain(operation))
     if external_id and verdict != Verdict.HAPPENED:
         raise CommandError("--external-id is the name of something that happened: --verdict happened.", returncode=WRONG_USAGE)
     return resolve(
@@ -139,7 +138,4 @@ def give(
 
 
 def _value(text: str | None) -> Any:
-    try:
-        return json.loads(text) if text is not None else None
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"--evidence is not JSON: {error}", returncode=WRONG_USAGE) from error
+    return given.parsed(text, "--evidence") if text is not None else None

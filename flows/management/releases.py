@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from flows.core import visible
-from flows.core.releases import ANY, PARTS, differences
-from flows.management import find, words
+from flows.core.releases import ANY, PARTS, check_name, differences
+from flows.management import find, given, words
 from flows.models import Release
 from flows.services import identify, releases
 from flows.services.releases import PERMISSION, Code, Moved
@@ -135,20 +132,15 @@ def _show(*, name: str, against: str | None, database: str | None, **_: Any) -> 
 
 
 def _register(*, file: str, by: str | None, database: str | None, **_: Any) -> Output:
-    given = _given(file)
-    known = Release.objects.using(identify.alias(database)).filter(name=str(given["name"])).exists()
-    made = releases.register(**given, by=_user(by, database), using=database)
+    wanted = _wanted(file)
+    known = Release.objects.using(identify.alias(database)).filter(name=check_name(wanted["name"])).exists()
+    made = releases.register(**wanted, by=_user(by, database), using=database)
     data = {"name": made.name, "digest": made.digest, "registered": not known}
     return Output(data, made.name, ["was registered already" if known else "registered"])
 
 
-def _given(file: str) -> dict[str, Any]:
-    try:
-        value = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CommandError(f"{file} cannot be read: {error.strerror}.", returncode=WRONG_USAGE) from error
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"{file} is not JSON: {error}", returncode=WRONG_USAGE) from error
+def _wanted(file: str) -> dict[str, Any]:
+    value = given.from_file(file, file)
     if not isinstance(value, Mapping) or "name" not in value:
         raise CommandError(f'{file} must hold an object with a name: {{"name": "R18", "models": {{…}}}}.', returncode=WRONG_USAGE)
     unknown = sorted(set(value) - set(KEYS))

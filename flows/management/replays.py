@@ -15,7 +15,7 @@ from flows import registry
 from flows.core import visible
 from flows.core.definition import Flow
 from flows.core.history import Drift, Step
-from flows.management import find, words
+from flows.management import find, given, words
 from flows.models import Workflow
 from flows.services import identify
 from flows.services.foresee import Forecast, foresee
@@ -160,13 +160,19 @@ def _target(against: str, flow: str | None, wanted: list[Any] | None, using: str
     """The class that is meant by a version or a dotted path, of the one flow that is asked about."""
     names = {flow} if flow else set(_flows_of(wanted, using))
     if against.isdecimal():
+        version = given.number(against)
+        if version is None:
+            raise CommandError(
+                f"--against {against[:40]} is no version: those are 1 to {given.MAX_NUMBER}.", returncode=WRONG_USAGE
+            )
         if len(names) != 1:
             raise CommandError(f"Version {against} of which flow? Add --flow NAME.", returncode=WRONG_USAGE)
-        return registry.flow(names.pop(), int(against))
+        return registry.flow(names.pop(), version)
     try:
         found = import_string(against)
-    except (ImportError, ValueError) as error:
-        raise CommandError(f"{visible.plain(against)} cannot be imported: {error}", returncode=WRONG_USAGE) from error
+    except Exception as error:
+        why = f"cannot be imported: {type(error).__name__}: {error}"
+        raise CommandError(visible.plain(f"{against} {why}"), returncode=WRONG_USAGE) from error
     definition = getattr(found, "definition", None)
     if not isinstance(found, type) or not issubclass(found, Flow) or definition is None:
         raise CommandError(f"{visible.plain(against)} is no Flow class.", returncode=WRONG_USAGE)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
 
-from flows.management import find, verbs, words
+from flows.management import find, given, verbs, words
 from flows.models import Competence, CompetenceOpening, Policy
 from flows.services import competence, identify, policies
 from flows.services.control import Answer
 
-WRONG_USAGE = 2
 POLICIES = ("name", "version", "blocks", "digest", "by", "at", "note")
 OPENINGS = ("flow", "node", "release", "errors", "allowed", "closed", "at", "by", "reason")
 ENVELOPES = ("flow", "node", "release", "errors", "allowed", "closed", "note")
@@ -27,7 +24,7 @@ def add_policy(parser: ArgumentParser) -> None:
     verb("list", "every version, the newest first")
     publish = verb("publish", "publish the next version; the same again changes nothing")
     publish.add_argument("name", metavar="NAME")
-    publish.add_argument("--body", required=True, metavar="FILE", help="a file with a JSON object")
+    publish.add_argument("--body", required=True, metavar="FILE", help="a file with a JSON object; - reads it from stdin")
     publish.add_argument(
         "--goes-on", action="store_true", help="runs of older versions go on (without it they stop at their next wake-up)"
     )
@@ -74,10 +71,7 @@ def policy(*, what: str, **options: Any) -> tuple[Any, str]:
                 f"{done.id} is {done.status}: it has ended, or is computing just now. Try again in a moment.", returncode=1
             )
         return {"id": done.id, "answer": done.answer, "status": done.status}, f"{done.id}: {done.answer}, {done.status}"
-    try:
-        body = json.loads(Path(options["body"]).read_text())
-    except (OSError, ValueError) as error:
-        raise CommandError(f"--body {options['body']}: {error}", returncode=WRONG_USAGE) from error
+    body = given.from_file(options["body"], f"--body {options['body']}")
     made = policies.publish(options["name"], body, blocks=not options["goes_on"], note=options["note"], by=by, using=using)
     said = "published" if made.created else "is what is published already"
     return {"name": made.name, "version": made.version, "created": made.created}, f"{made.name}@{made.version} {said}"

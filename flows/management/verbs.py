@@ -1,8 +1,8 @@
-"""What the verbs of the command share: a verb below a verb (`flows policy publish`), and kinds of arguments."""
+"""What the verbs of the command share: a verb below a verb (`flows policy publish`)."""
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
+from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable
 
 
@@ -17,14 +17,3 @@ def below(parser: ArgumentParser) -> Callable[[str, str], ArgumentParser]:
         return made
 
     return verb
-
-
-def positive(text: str) -> int:
-    """A whole number from 1.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)

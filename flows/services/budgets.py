@@ -126,7 +126,8 @@ def limit(
 ) -> list[Row]:
     """Limit what all runs of an intent may use together, now and under each later version of it; again sets the limits anew.
 
-    What its runs have spent so far counts. Only what their flows declare is counted: nodes with `spends=`, flows with a budget.
+    What its runs have spent so far counts; a limit below that stops them before their next step, and is logged as a warning. Only what
+    their flows declare is counted: nodes with `spends=`, flows with a budget.
 
     Args:
         intent: the intent, or a run of it. limits: kinds with their limits, `limit(run, model_calls=100, cost="20.00")`.
@@ -162,7 +163,21 @@ def limit(
                 (found,) = budgets.ledgers(None, intent_id, [kind.value], alias, lock=True)
                 _change(found, amount, soft_limit(amount, soft), keeps, None, by, reason, alias)
         _go_on(live, by, reason, alias)
-    return of(intent=intent_id, using=alias)
+    rows = of(intent=intent_id, using=alias)
+    _tell_of_less(rows, declared.amounts)
+    return rows
+
+
+def _tell_of_less(rows: Iterable[Row], limited: Iterable[BudgetKind]) -> None:
+    """A limit may be below what is used already: then nothing more is begun that uses any, which may not be what was meant."""
+    for row in rows:
+        used = row.spent + row.reserved
+        if row.kind in set(limited) and row.allowance is not None and row.allowance < used:
+            kind = BudgetKind(row.kind)
+            logger.warning(
+                "the limit of %s of intent %s is %s now, and %s are used already: no run of it begins another step that needs some",
+                kind.value, row.intent_id, plain(kind, row.allowance), plain(kind, used),
+            )  # fmt: skip
 
 
 def _as_budget(limits: Mapping[str, Amount], soft: float, kept: Mapping[str, Any] | None) -> Budget:

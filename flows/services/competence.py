@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from flows import registry
+from flows.core import payload
 from flows.core.errors import OutcomeUnknown
 from flows.core.protocol import Outcome, Status
 from flows.core.verdicts import Verdict
@@ -50,7 +51,7 @@ def open_again(
     """Open the closed envelope of a node under one release; its errors are counted anew. False: there is none that is closed.
 
     Args:
-        flow, node: names: of the flow, and of the node whose candidates are counted. release: under which one; "": under none.
+        flow, node: names: of the flow, and of the node whose candidates are verified. release: under which one; "": under none.
         reason: why, in words; each opening is kept with it, for good.
         by: the user, whose right is looked up anew; None: code of the project. using: the database alias of the record.
         resume: the runs that it stopped (COMPETENCE_EXCEEDED) go on, also where it was open already; without it, each by `flows.resume`.
@@ -61,6 +62,8 @@ def open_again(
     alias = identify.alias(using)
     warrant.check(by, PERMISSION, alias)
     reason = warrant.reason(reason, "why the envelope is opened again")
+    for what, name in (("the flow", flow), ("the node", node), ("the release", release)):
+        payload.check_text(name, what)
     with committing("open envelope", alias):
         opened = store.open_envelope(
             flow, node, release, closed_at, reason=reason, by=identify.user_key(by), by_label=identify.label(by), using=alias

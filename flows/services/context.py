@@ -43,6 +43,7 @@ def context_of(owned: Owned, wanted: Wanted, conflict: str | None) -> Context:
     row, activity = owned.row, owned.state.activity
     assert activity is not None
     producer = f"the context of {owned.label}"
+    _check(wanted, producer)
     name, _, version = row.policy_version.rpartition("@")
     record = store.read(row.id, activity.seq, activity.node, name, int(version) if version.isdecimal() else 0, owned.using)
     answers, events, results = _history(owned, record, _named(owned, wanted.nodes, producer))
@@ -69,23 +70,39 @@ def context_of(owned: Owned, wanted: Wanted, conflict: str | None) -> Context:
     )
 
 
+def _check(wanted: Wanted, producer: str) -> None:
+    """What an author passes may be anything."""
+    extra: Any = wanted.extra
+    if not isinstance(extra, Mapping | None):
+        raise PayloadError(producer, f'extra= takes values by name: extra={{"diff": Untrusted(diff)}}; got {extra!r:.60}')
+    if not callable(wanted.tokens or core.estimated):
+        raise PayloadError(producer, f"tokens= is a function that counts the tokens of a text; got {wanted.tokens!r:.60}")
+
+
 def _named(owned: Owned, nodes: Iterable[str] | None, producer: str) -> frozenset[str] | None:
     if nodes is None:
         return None
     assert owned.definition is not None
-    names = frozenset((nodes,) if isinstance(nodes, str) else nodes)
+    names = _names(nodes, "nodes", producer)
     if unknown := names - set(owned.definition.nodes):
         raise PayloadError(producer, f"nodes= names {', '.join(sorted(map(repr, unknown)))}, and the flow has no such node")
     return names
 
 
 def _left(without: Iterable[str], producer: str) -> frozenset[str]:
-    names = frozenset((without,) if isinstance(without, str) else without)
+    names = _names(without, "without", producer)
     free = frozenset(core.ORDER) - core.KEPT
     if names - free:
         listed = ", ".join(sorted(map(repr, names - free)))
         raise PayloadError(producer, f"without= names {listed}; {', '.join(sorted(free))} can be left out")
     return names
+
+
+def _names(given: Any, option: str, producer: str) -> frozenset[str]:
+    found = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(one, str) for one in found):
+        raise PayloadError(producer, f'{option}= takes names, as text: {option}=["…"]; got {given!r:.60}')
+    return frozenset(found)
 
 
 def _goal(owned: Owned, record: store.Record) -> Iterable[Item]:

@@ -14,6 +14,7 @@ from django.db.models import Exists, F, OuterRef, Subquery
 from flows import registry
 from flows.core import fold, payload
 from flows.core.deadlines import KINDS, kind_of
+from flows.core.errors import PayloadError
 from flows.core.protocol import MOVES, TERMINAL, Status, WaitStatus
 from flows.models import (
     Activity,
@@ -31,6 +32,9 @@ from flows.services import control, identify, releases, waits_shown, way_on
 from flows.services.identify import get
 from flows.services.waits_shown import WaitView
 from flows.store import releases as store
+
+#: More than that nobody lists.
+MAX_ROWS = 2**31 - 1
 
 VERIFY_BATCH = 500
 
@@ -147,18 +151,19 @@ def list_workflows(
     """Workflows, newest first, optionally of one flow, status, key or intent (or that of a run).
 
     Raises:
-        UnknownIntent: it can be none.
+        PayloadError: something that is looked for is no text, or `limit` no number of rows. UnknownIntent: it can be none.
     """
+    wanted = {"flow_name": flow, "status": status, "key": key}
+    for what, given in {"flow=": flow, "status=": status, "key=": key}.items():
+        if given is not None:
+            payload.check_text(given, what)
+    most: Any = limit
+    if not isinstance(most, int) or not 0 <= most <= MAX_ROWS:
+        raise PayloadError("limit=", f"is a whole number from 0 to {MAX_ROWS}, got {most!r:.60}")
     rows = Workflow.objects.using(identify.alias(using)).order_by("-id")
-    if flow:
-        rows = rows.filter(flow_name=flow)
-    if status:
-        rows = rows.filter(status=status)
-    if key:
-        rows = rows.filter(key=key)
     if intent is not None:
         rows = rows.filter(intent_id=identify.intent_id(intent))
-    return list(rows[:limit])
+    return list(rows.filter(**{column: given for column, given in wanted.items() if given})[:limit])
 
 
 def timeline(workflow_id: UUID, using: str) -> list[dict[str, Any]]:

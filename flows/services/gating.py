@@ -22,7 +22,7 @@ from flows.core.gate import Answer, Refusal
 from flows.core.moves import Run as RunMove
 from flows.core.nodes import Activity, Pipeline, candidate_of
 from flows.core.nodes.base import Node
-from flows.core.policies import Fresh, Gate
+from flows.core.requirements import Fresh, Gate
 from flows.core.state import Completed, Failed, Look, Seen, Trigger, VerificationFact, Woken
 from flows.core.verdicts import Verdict
 from flows.services import freshness, ledger

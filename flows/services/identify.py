@@ -84,15 +84,13 @@ def label(by: Any) -> str:
     return text
 
 
-def reason(text: Any, most: int = MAX_REASON) -> str:
+def reason(text: object, most: int = MAX_REASON) -> str:
     """A reason as it is kept: what PostgreSQL cannot store is replaced, what is too long is cut.
 
     Raises:
         PayloadError: it is no text.
     """
-    if not isinstance(text, str):
-        payload.check_text(text, "the reason")
-    return str(text).replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:most]
+    return payload.as_text(text, "the reason").replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:most]
 
 
 def user_key(by: Any) -> Any:

@@ -16,7 +16,7 @@ from flows.core.definition import Definition
 from flows.core.lint import deadlines
 from flows.core.lint.view import View
 from flows.core.nodes import Approval
-from flows.core.policies import Gate
+from flows.core.requirements import Gate
 from flows.models import Policy
 
 POLICY, PERSON = "policy", "person"
@@ -64,7 +64,7 @@ def _people(definitions: Iterable[Definition], using: str) -> Iterator[Missing]:
         for app, codename in Permission.objects.using(using).values_list("content_type__app_label", "codename")
     }
     for where, what, name in [*(one for definition in definitions for one in _named(definition)), *_escalated()]:
-        permission = "." in name and what != "role"
+        permission = what == "authority" or ("." in name and what != "role")
         known = permissions if permission else groups
         if name not in known:
             kind = "permission" if permission else "group"

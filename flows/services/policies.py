@@ -27,9 +27,9 @@ class UnknownPolicy(UsageError):
 
     code = "UNKNOWN_POLICY"
 
-    def __init__(self, name: str, known: list[str]) -> None:
+    def __init__(self, name: object, known: list[str]) -> None:
         known_ones = f"Published are {', '.join(known)}." if known else "None is published."
-        super().__init__(f"There is no policy {name!r}. {known_ones} `flows.policies.publish(name, body)` publishes one.")
+        super().__init__(f"There is no policy {name!r:.120}. {known_ones} `flows.policies.publish(name, body)` publishes one.")
 
 
 class NotNewest(UsageError):
@@ -94,6 +94,9 @@ def publish(
         raise PayloadError(producer, "a policy's name has no @ in it: that separates name and version")
     if not isinstance(body, Mapping):
         raise PayloadError(producer, f"must be an object (a dict), got {type(body).__name__}")
+    given: Any = blocks
+    if not isinstance(given, bool):
+        raise PayloadError(producer, f"blocks= is True or False, got {given!r:.60}")
     text, digest = payload.encode(dict(body), producer, conf.MAX_INPUT_BYTES), canonical.digest(dict(body), producer)
     with committing("publish policy", alias):
         store.lock(name, alias)
@@ -127,7 +130,7 @@ def current(name: str, *, using: str | None = None) -> Policy:
         UnknownPolicy: none of that name is published.
     """
     rows = Policy.objects.using(identify.alias(using))
-    found = rows.filter(name=name).order_by("-version").first()
+    found = rows.filter(name=name).order_by("-version").first() if payload.is_name(name) else None
     if found is None:
         raise UnknownPolicy(name, sorted(set(rows.values_list("name", flat=True))))
     found.body = payload.decode(found.body)

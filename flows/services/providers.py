@@ -44,11 +44,11 @@ def authority(run: Run, permission: str) -> str:
 
 
 def competence(run: Run, of: str, errors: int) -> str:
-    """Whether the envelope of a node is open: under this release no more of its candidates failed verification than is declared now."""
+    """Whether the envelope of a node is open: under this release no more verifications of its candidates failed than is declared now."""
     burned = gate.burned(run.flow, of, run.release, errors, run.using)
     if burned <= errors:
         return ""
-    return f"{burned} candidates of {of} failed verification, {errors} may: the envelope is closed"
+    return f"{burned} verifications of {of} failed, {errors} may: the envelope is closed"
 
 
 def placement(run: Run, wanted: Sequence[str], offered: Sequence[str]) -> str:  # noqa: ARG001 - one that knows the subject needs it

@@ -14,7 +14,7 @@ from uuid import UUID
 from flows import registry
 from flows.conf import conf
 from flows.core import payload
-from flows.core.definition import Flow
+from flows.core.definition import Definition, Flow
 from flows.core.errors import UnknownWorkflow, UsageError
 from flows.core.protocol import TERMINAL, Outcome, Status
 from flows.core.releases import ANY, PARTS, InvalidRelease, check_name, content, differences
@@ -336,12 +336,14 @@ def _compatible(source: str, target: Release, using: str) -> bool:
 
 def _known(names: Iterable[str], own: str, using: str) -> list[str]:
     """The releases that one is compatible with, each once, in order; itself is left away."""
-    if isinstance(names, str):
-        raise InvalidRelease(f'compatible_with takes a list of names: compatible_with=["{names:.60}"].')
+    given: Any = names
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidRelease(f'compatible_with takes a list of names: compatible_with=["R17"]; got {given!r:.60}.')
     return sorted({get(name, using=using).name for name in names if name != own})
 
 
 def _flow_name(flow: type[Flow] | str | None) -> str:
     if flow is None:
         return ""
-    return registry.flow(flow).definition.name if isinstance(flow, str) else flow.definition.name
+    definition = getattr(flow, "definition", None)
+    return definition.name if isinstance(definition, Definition) else registry.flow(str(flow)).definition.name

@@ -31,6 +31,7 @@ def lock_due(limit: int, using: str) -> list[int]:
 
 #: `live`: it may move something. Of a commitment it may only where it releases and is still owed. `was`: the status that it wakes from;
 #: a workflow that waits until somebody says what became of an effect is not woken: the decision that follows handles what has passed.
+#: Whether a wait was answered is looked up of deadlines only: sleeps are many, and a join with the waits compares each of a batch with each.
 FIRE = f"""
 WITH old AS (
     SELECT t.id, t.kind, t.name, t.on_expiry, t.wait_id, t.workflow_id, t.commitment_id, w.status,
@@ -63,7 +64,6 @@ WITH old AS (
     SET due_since = flows_now(), status = CASE WHEN o.kind = 'retry_window' THEN 'satisfied' ELSE o.status END,
         closed_at = CASE WHEN o.kind = 'retry_window' THEN flows_now() END
     FROM old WHERE old.live AND o.id = old.wait_id AND o.closed_at IS NULL
-    RETURNING o.id, o.evidence IS NULL AS unanswered
 ), breached AS (
     UPDATE outlast_commitment c SET status = 'breached', breached_at = flows_now()
     FROM old WHERE c.id = old.commitment_id AND c.status = 'active'
@@ -77,8 +77,9 @@ WITH old AS (
     SET status = CASE WHEN old.live AND old.on_expiry IN ({literals(RECORDED)}) THEN 'handled'
                       WHEN old.live OR b.id IS NOT NULL THEN 'fired' ELSE 'stale' END,
         fired_at = flows_now(),
-        untold = old.live AND old.kind IN ({literals(EVENTFUL)}) AND (old.wait_id IS NULL OR coalesce(o.unanswered, false))
-    FROM old LEFT JOIN breached b ON b.id = old.commitment_id LEFT JOIN waits o ON o.id = old.wait_id WHERE t.id = old.id
+        untold = CASE WHEN old.live AND old.kind IN ({literals(EVENTFUL)}) THEN old.wait_id IS NULL OR coalesce((
+            SELECT o.evidence IS NULL FROM outlast_wait o WHERE o.id = old.wait_id AND o.closed_at IS NULL), false) ELSE false END
+    FROM old LEFT JOIN breached b ON b.id = old.commitment_id WHERE t.id = old.id
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,

@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from flows import COMPLETE, Activity, Decision, End, Flow, Gate, policies
-from flows.core.policies import Competence as Envelope
+from flows.core.requirements import Competence as Envelope
 from flows.models import Competence, CompetenceOpening
 from flows.services.competence import open_again
 from flows.store import gate

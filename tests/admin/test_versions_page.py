@@ -14,7 +14,7 @@ from django.urls import reverse
 import flows
 from flows import COMPLETE, ESCALATE, Activity, Deadline, End, Wait
 from flows.errors import CannotMigrate
-from flows.models import Workflow
+from flows.models import Event, Workflow
 from tests import factories
 from tests.factories import row
 from tests.support.approving import PASSWORD, World
@@ -101,6 +101,21 @@ def test_a_refusal_says_why_before_and_after(world: World, declare: Declare) -> 
         assert "<script>alert(1)" not in text
         assert "\u202e" not in text
     assert not LogEntry.objects.exists()
+    assert row(run).flow_version == 1
+
+
+def test_a_look_at_the_page_lets_nothing_out(world: World, declare: Declare) -> None:
+    """It asks the migration where the run would go on; that must be a question only."""
+
+    def reaches_out(state: flows.State) -> flows.Migrated:
+        flows.signal("e", "t.other", key="k")
+        return flows.Migrated("ask")
+
+    run = waiting(world, declare)
+    version(declare, NAME, 2, nodes("a", "b"), migrate_from={1: reaches_out})
+    assert "asks a database; it must be pure" in page(run)
+    assert "asks a database; it must be pure" in post(run).content.decode()
+    assert not Event.objects.exists()
     assert row(run).flow_version == 1
 
 

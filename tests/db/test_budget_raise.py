@@ -245,6 +245,16 @@ def test_a_limit_counts_what_was_spent_and_what_is_set_aside_already(declare: An
     assert (amounts(run), amounts(intent_of(run)), factories.called("think")) == ((4, 0), (4, 0), 4)
 
 
+def test_a_limit_below_what_is_used_is_set_and_said(declare: Any, worker: LocalWorker, caplog: pytest.LogCaptureFixture) -> None:
+    run = loop(declare).start({})
+    worker.run()
+    (row,) = budgets.limit(run, model_calls=2)
+    assert (row.spent, caplog.messages) == (2, [])
+    budgets.limit(run, model_calls=1)
+    (said,) = caplog.messages
+    assert said.startswith(f"the limit of model_calls of intent {run.intent_id} is 1 now, and 2 are used already: no run of it")
+
+
 def test_a_limit_that_is_set_again_is_the_limit(declare: Any, worker: LocalWorker) -> None:
     run = loop(declare, model_calls=10).start({})
     budgets.limit(run, model_calls=1)

@@ -243,10 +243,20 @@ def test_a_worker_says_so_when_it_starts(worker: LocalWorker, declare: Declare, 
     one = version(declare, NAME, 1, nodes("a"))
     one.start({}, key="only")
     lifecycle._tell_of_definitions()
-    assert caplog.messages == []
+    assert [one for one in caplog.records if one.levelname == "ERROR"] == []
     unload(one)
     lifecycle._tell_of_definitions()
-    (message,) = caplog.messages
+    (message,) = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
     assert message.startswith(
         "1 live run of t-checked@1 (only) needs version 1, which is not loaded. Keep the class of version 1"
     )
+
+
+def test_a_worker_says_which_policies_nobody_has_published(declare: Declare, caplog: pytest.LogCaptureFixture) -> None:
+    version(declare, NAME, 1, nodes("a"), policy="t-chnages")
+    lifecycle._tell_of_definitions()
+    (said,) = [one for one in caplog.messages if "t-chnages" in one]
+    assert said.startswith(
+        "Meta.policy of t-checked is 't-chnages', of which nothing is published: its runs are bound to version 0. "
+    )
+    assert said.endswith("manage.py flows policy publish t-chnages …, or correct the name.")

@@ -210,7 +210,7 @@ def test_a_refusal_is_exit_1_with_its_code_and_its_sentence(cli: Any, worker: Lo
         (["a", "--verdict", "happened", "--reason", "x", "--by", ""], 1, "pass by=user"),
         (["a", "--verdict", "happened", "--reason", "x", "--by", "ann", "--evidence", "receipt"], 2, "--evidence is not JSON"),
         (["a", "--verdict", "retry", "--reason", "x", "--by", "ann", "--external-id", "r"], 2, "--external-id"),
-        (["a", "--verdict", "happened", "--reason", "\ud800", "--by", "ann"], 1, "the reason"),
+        (["a", "--verdict", "happened", "--reason", "\ud800", "--by", "ann"], 2, "reason: [U+D800] is not text"),
         (["a", "--verdict", "perhaps", "--reason", "x", "--by", "ann"], 2, "invalid choice"),
         (["a", "--verdict", "happened", "--by", "ann"], 2, "--reason"),
         (["a", "--verdict", "happened", "--reason", "x"], 2, "--by"),

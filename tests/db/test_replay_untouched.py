@@ -263,6 +263,32 @@ def test_other_threads_go_on(transactional_db: None) -> None:
     assert (found, held.tried) == (["went on"], [])
 
 
+def test_two_threads_hold_it_each_for_itself() -> None:
+    """One that ends does not open the ways out for the other."""
+    tried: list[Any] = []
+    entered, ended = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with untouched() as held:
+            entered.set()
+            ended.wait(10)
+            with suppress(Touched):
+                sends_all_through_an_open_socket()
+            tried.append(held.tried)
+
+    thread = threading.Thread(target=other)
+    with untouched() as held, suppress(Touched):
+        connects()
+    thread.start()
+    entered.wait(10)
+    with untouched():
+        pass
+    sends_all_through_an_open_socket()
+    ended.set()
+    thread.join()
+    assert (held.tried, tried) == (["looks a name up"], [["sends through a socket"]])
+
+
 def test_the_server_refuses_writes_in_the_snapshot(transactional_db: None) -> None:
     with pytest.raises(DatabaseError, match="read-only"), snapshot("default"):
         execute("write", "UPDATE outlast_workflow SET priority = 1", {}, "default")

@@ -195,7 +195,7 @@ def test_a_failure_of_the_new_start_undoes_the_supersede(worker: LocalWorker) ->
     [
         ("", "is empty: say what is wanted now"),
         ("  \n", "is empty"),
-        (5, "must be text, got 5, which is of the type int"),
+        (5, "must be text, got int"),
         (None, "must be text"),
     ],
 )
@@ -207,10 +207,10 @@ def test_a_new_goal_is_said_in_words(goal: Any, said: str) -> None:
 
 
 def test_what_is_no_text_is_said_to_be_none() -> None:
-    with pytest.raises(PayloadError, match=r"^the goal of t-line: must be text, got \['Ship it'\], which is of the type list$"):
+    with pytest.raises(PayloadError, match=r"^the goal of t-line: must be text, got list$"):
         Line.start({}, goal=["Ship it"])
     run = Line.start({}, goal="  Ship it ")
     assert Intent.objects.get(pk=run.intent_id).goal == "Ship it"
-    with pytest.raises(PayloadError, match=r"^the reason: must be text, got 5"):
+    with pytest.raises(PayloadError, match=r"^the reason: must be text, got int"):
         flows.cancel(run, reason=5)  # type: ignore[arg-type]
     assert status(run)[0] == "runnable"

@@ -13,7 +13,8 @@ from flows.core.decide import Decided, decide
 from flows.core.definition import Definition, Flow
 from flows.core.errors import Failure, Route
 from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Decision, End
-from flows.core.policies import ESCALATE, Deadline, Gate
+from flows.core.policies import ESCALATE, Deadline
+from flows.core.requirements import Gate
 from flows.core.state import ActivityState, ApprovalFact, Facts, State, Trigger, WaitState
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -16,7 +16,7 @@ from django.core import checks as django_checks
 from django.core.checks.registry import registry as django_registry
 from django.db import OperationalError
 
-from flows import COMPLETE, FAILED, Activity, Commits, Effect, End, Flow, Servicing, checks, registry
+from flows import COMPLETE, FAILED, Activity, Commits, Decision, Effect, End, Flow, Fresh, Gate, Servicing, checks, registry
 from flows.conf import DEFAULTS
 from flows.core import definition
 
@@ -102,6 +102,36 @@ def test_so_must_the_path_of_what_is_asked_or_done_about_an_effect() -> None:
     assert {message.msg.partition(":")[0] for message in found} == {
         "Node 'first', reconcile", "Node 'first', reconcile in compensate", "Node 'first', release of 'w'",
     }  # fmt: skip
+
+
+@pytest.mark.req("G5")
+@pytest.mark.parametrize(("probe", "found"), [("json.dumps", []), ("nope.mod.f", ["E023"]), ("json.nothing", ["E023"])])
+def test_so_must_the_path_of_a_probe(probe: str, found: list[str]) -> None:
+    decide = Decision("json.dumps", choices={"go": "act"})
+    act = Activity("json.dumps", gate=Gate(fresh={"main": Fresh(probe)}), then="done")
+    type("Asks", (Flow,), {"decide": decide, "act": act, "done": End(COMPLETE)})
+    messages = checks.check_flows(None)
+    assert ids(messages) == found
+    assert all(message.msg.startswith("Node 'act', fresh 'main': ") for message in messages)
+
+
+@pytest.mark.req("G5")
+@pytest.mark.parametrize("permission", ["nodot", "repo.", ".merge"])
+def test_an_authority_is_a_permission_where_django_is_asked(settings: Any, permission: str) -> None:
+    act = Activity("json.dumps", gate=Gate(authority=("repo.merge_change", permission)), then="done")
+    type("Asks", (Flow,), {"act": act, "done": End(COMPLETE)})
+    (message,) = checks.check_flows(None)
+    assert (message.id, message.msg) == ("outlast_flows.E077", f"Node 'act': authority={permission!r} is no permission.")
+    settings.OUTLAST = {"AUTHORITY": "json.dumps"}
+    assert checks.check_flows(None) == []
+
+
+@pytest.mark.req("G5")
+@pytest.mark.parametrize("policy", [5, None, ["changes"]])
+def test_the_name_of_a_policy_is_text(policy: Any) -> None:
+    type("Bound", (Flow,), {"Meta": type("Meta", (), {"policy": policy}), "done": End(COMPLETE)})
+    (message,) = checks.check_flows(None)
+    assert (message.id, message.hint) == ("outlast_flows.E027", 'Write policy = "changes".')
 
 
 def test_a_module_that_breaks_while_it_is_imported_is_reported_and_not_raised(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from flows.core.definition import Definition
 from flows.core.nodes.base import Node
-from flows.core.policies import Gate
+from flows.core.requirements import Gate
 from flows.core.state import Facts, State
 from flows.core.verdicts import Verdict
 

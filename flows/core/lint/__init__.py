@@ -20,6 +20,7 @@ RULES: tuple[Rule, ...] = (
     declaration.is_named,
     declaration.has_known_options,
     declaration.has_free_names,
+    declaration.has_names_that_can_be_recorded,
     options.has_types,
     options.has_meta_types,
     options.has_functions,
@@ -91,4 +92,4 @@ def _repeated(declared: list[type[Flow]]) -> Iterator[Problem]:
             yield problem("E026", definition.where, message, "Raise Meta.version of the newer one, or set another Meta.name.")
 
 
-__all__ = ["CATALOGUE", "PREFIX", "RULES", "Problem", "Rule", "problem", "problems", "problems_of_all"]
+__all__ = ["CATALOGUE", "PREFIX", "RULES", "Problem", "Rule", "View", "problem", "problems", "problems_of_all"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import Edge, View, reachable
 from flows.core.nodes import Activity, Approval, Wait
-from flows.core.policies import Gate
+from flows.core.requirements import Gate
 
 
 def gates_ask_approvals(view: View) -> Iterator[Problem]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from flows.core.commitments import Commits
 from flows.core.definition import META_OPTIONS, RESERVED
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
+from flows.core.nodes.pipeline import Pipeline
 from flows.core.nodes.plain import End
 
+#: What the record knows by its name: one word, without what a reader or the database cannot see.
+NAME = re.compile(r"\w[\w.:/@-]{0,99}")
 KEBAB = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -41,6 +45,25 @@ def has_known_options(view: View) -> Iterator[Problem]:
         near = difflib.get_close_matches(option, META_OPTIONS, 1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Options are {', '.join(sorted(META_OPTIONS))}."
         yield view.problem("E005", f"Meta.{option} is not an option of a flow.", hint)
+
+
+def has_names_that_can_be_recorded(view: View) -> Iterator[Problem]:
+    """What is recorded by its name has one that every place of the record can hold, and that people can tell apart."""
+    slas: Any = view.definition.sla
+    named: list[tuple[str, object, str]] = [("The SLA", name, "") for name in slas if name] if isinstance(slas, Mapping) else []
+    for name, node in view.nodes.items():
+        named.append(("The node", name, name))
+        named += [("What must be fresh,", what, name) for what, _ in view.probes(name)]
+        commits = view.option(name, "commits")
+        begun = commits if isinstance(commits, tuple | list) else (commits,)
+        named += [("The commitment", one.name, name) for one in begun if isinstance(one, Commits)]
+        effects = view.option(name, "effects")
+        named += [("The effect", one, name) for one in effects] if isinstance(effects, Mapping) else []
+        named += [("The step", one.name, name) for one in node.steps] if isinstance(node, Pipeline) else []
+    for what, given, node_name in named:
+        if not isinstance(given, str) or not NAME.fullmatch(given):
+            hint = "Begin with a letter or digit, then letters, digits and _ - . : / @, a hundred characters at most."
+            yield view.problem("E039", f"{what} {given!r:.120} has a name that cannot be recorded.", hint, node_name)
 
 
 def has_free_names(view: View) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from flows.core.lint.options import function_problems
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
 from flows.core.nodes import Activity, Decision
-from flows.core.policies import Fresh, Gate
+from flows.core.requirements import Fresh, Gate
 
 
 def _gates(view: View) -> Iterator[tuple[str, Gate]]:

@@ -13,12 +13,13 @@ from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
 from flows.core.nodes import Activity, Approval, Pipeline, Wait
 from flows.core.nodes.activity import qualified
-from flows.core.policies import Checkpoint, Deadline, Gate, Retry, Visits
+from flows.core.policies import Checkpoint, Deadline, Retry, Visits
 from flows.core.protocol import Outcome
 from flows.core.releases import OnRelease
+from flows.core.requirements import Gate
+from flows.core.spans import LONGEST
+from flows.core.typed import NONE, kind_of
 from flows.core.verdicts import Verdict
-
-NONE = type(None)
 
 #: Option → (what it must be, how it is written).
 TYPES: dict[str, tuple[tuple[type, ...], str]] = {
@@ -67,14 +68,14 @@ def has_types(view: View) -> Iterator[Problem]:
         for option, (types, example) in TYPES.items():
             value = view.option(name, option)
             if hasattr(node, option) and not isinstance(value, types):
-                message = f"Node {name!r}: {option} is {value!r:.60}, which is {_kind(value)}."
+                message = f"Node {name!r}: {option} is {value!r:.60}, which is {kind_of(value)}."
                 yield view.problem("E027", message, f"Write {example}.", name)
         for option, (code, what, hint) in EMPTY.items():
             if view.option(name, option) == "":
                 yield view.problem(code, f"Node {name!r} {what}", hint, name)
         approved_by: Any = getattr(view.option(name, "gate"), "approved_by", None)
         if not isinstance(approved_by, str | NONE):
-            message = f"Node {name!r}: approved_by is {approved_by!r:.60}, which is {_kind(approved_by)}."
+            message = f"Node {name!r}: approved_by is {approved_by!r:.60}, which is {kind_of(approved_by)}."
             yield view.problem("E027", message, 'Name the approval node as text: Gate(approved_by="ask").', name)
 
 
@@ -83,7 +84,7 @@ def has_meta_types(view: View) -> Iterator[Problem]:
     for option, (types, example) in META_TYPES.items():
         value: Any = getattr(view.definition, option)
         if not isinstance(value, types):
-            message = f"Meta.{option} is {value!r:.60}, which is {_kind(value)}."
+            message = f"Meta.{option} is {value!r:.60}, which is {kind_of(value)}."
             yield view.problem("E027", message, f"Write {example}.")
 
 
@@ -112,12 +113,13 @@ def times_are_positive(view: View) -> Iterator[Problem]:
             what, span = f"the timeout of step {step.name!r}", _any(step.timeout)
             spans.append((what, span))
             if not isinstance(span, timedelta):
-                message = f"Node {name!r}: {what} is {span!r:.60}, which is {_kind(span)}."
+                message = f"Node {name!r}: {what} is {span!r:.60}, which is {kind_of(span)}."
                 yield view.problem("E027", message, "Write timeout=minutes(10).", name)
         for what, span in spans:
-            if isinstance(span, timedelta) and span <= timedelta(0):
-                hint = "Give a positive span: minutes(10)."
-                yield view.problem("E025", f"Node {name!r}: {what} is {span}, which is not positive.", hint, name)
+            if isinstance(span, timedelta) and not timedelta(0) < span <= LONGEST:
+                hint = "Give a positive span, of a hundred years at most: minutes(10)."
+                wrong = "not positive" if span <= timedelta(0) else "too long"
+                yield view.problem("E025", f"Node {name!r}: {what} is {span}, which is {wrong}.", hint, name)
 
 
 def causes_are_classes(view: View) -> Iterator[Problem]:
@@ -175,11 +177,6 @@ def _unfit(function: Any) -> str | None:
     except ValueError:
         return None  # a builtin does not tell its signature
     return None
-
-
-def _kind(value: object) -> str:
-    kind = type(value).__name__
-    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
 def _any(value: Any) -> Any:

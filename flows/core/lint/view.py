@@ -10,7 +10,8 @@ from typing import Any
 from flows.core.definition import Definition
 from flows.core.lint.problem import Problem, problem
 from flows.core.nodes.base import Node
-from flows.core.policies import Deadline, Fresh, Gate
+from flows.core.policies import Deadline
+from flows.core.requirements import Fresh, Gate
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from flows.core.commitments import Commits
 from flows.core.effects import Effect
 from flows.core.errors import DefinitionError
 from flows.core.moves import Move
-from flows.core.policies import Gate, Visits
+from flows.core.policies import Visits
+from flows.core.requirements import Gate
 from flows.core.state import Facts, State, Trigger
 from flows.core.verdicts import Verdict
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
-import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
@@ -24,13 +22,13 @@ from flows.management import (
     commitments,
     decisions,
     find,
+    given,
     graphs,
     intents,
     operations,
     releases,
     replays,
     rules,
-    verbs,
     versions,
     words,
 )
@@ -73,7 +71,7 @@ class Command(BaseCommand):
         listing.add_argument("--flow", metavar="NAME")
         listing.add_argument("--status", choices=[status.value for status in Status])
         listing.add_argument("--key", metavar="KEY")
-        listing.add_argument("--limit", type=verbs.positive, default=50, metavar="N")
+        listing.add_argument("--limit", type=given.positive, default=50, metavar="N")
         verb("show", "Where a run is, what it waits for, and how it came there.", identified=True)
         _add_start(verb("start", "Start a run, or get the one that has the key."))
         event = verb("signal", "Deliver an event.")
@@ -85,11 +83,11 @@ class Command(BaseCommand):
             _add_control(verb(name, summary, identified=True), name)
         moving = verb("migrate", "Take runs to a newer version of their flow, as its migrate_from says.")
         versions.add_migrate(moving)
-        moving.add_argument("--from", type=verbs.positive, dest="source", metavar="VERSION", help="only runs of this version")
-        moving.add_argument("--to", type=verbs.positive, metavar="VERSION", help="default: the newest that can be reached")
+        moving.add_argument("--from", type=given.positive, dest="source", metavar="VERSION", help="only runs of this version")
+        moving.add_argument("--to", type=given.positive, metavar="VERSION", help="default: the newest that can be reached")
         effects = verb("operations", "List effects, of all runs or one: the newest, or with --uncertain the longest in doubt.")
         operations.add_operations(effects)
-        effects.add_argument("--limit", type=verbs.positive, default=50, metavar="N")
+        effects.add_argument("--limit", type=given.positive, default=50, metavar="N")
         operations.add_resolve(verb("resolve", "Say what became of an effect of which nobody knows whether it happened."))
         rules.add_policy(verb("policy", "List policies, publish one, or adopt the newest version for a run."))
         rules.add_competence(verb("competence", "List competence envelopes, or open a closed one again."))
@@ -114,6 +112,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        given.check_texts(options)
         alias = options.get("database")
         if alias is not None and alias not in connections.settings:
             raise CommandError(f"There is no database {alias!r} in DATABASES.", returncode=WRONG_USAGE)
@@ -368,14 +367,11 @@ def _add_start(parser: ArgumentParser) -> None:
     parser.add_argument("--by", metavar="USERNAME", help="the accountable user")
     parser.add_argument("--goal", default="", metavar="TEXT", help="what is wanted, in words")
     parser.add_argument("--priority", type=int, default=0, metavar="N", help="higher is sooner")
-    parser.add_argument("--flow-version", type=verbs.positive, metavar="N", help="default: the newest")
+    parser.add_argument("--flow-version", type=given.positive, metavar="N", help="default: the newest")
 
 
 def _object(text: str, option: str) -> dict[str, Any]:
-    try:
-        value = json.loads(sys.stdin.read() if text == "-" else text)
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"{option} is not JSON: {error}", returncode=WRONG_USAGE) from error
+    value = given.parsed(text, option)
     if not isinstance(value, dict):
         raise CommandError(f'{option} must be a JSON object: {{"name": "value"}}.', returncode=WRONG_USAGE)
     return value

@@ -122,6 +122,11 @@ def ci_conclusion(state: State) -> str:
     return conclusion
 
 
+def head_of_main(attempt: Attempt) -> str:
+    """Probe: the commit that main is at."""
+    return head_of(attempt.input["remote"])
+
+
 def revalidate_main(attempt: Attempt) -> dict[str, Any]:
     """Approved was a change to one commit of main: is main still at it?"""
     base = attempt.results["propose"]["value"]["base"]

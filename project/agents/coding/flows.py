@@ -16,6 +16,7 @@ from flows import (
     Gate,
     Retry,
     Servicing,
+    Verdict,
     Visits,
     Wait,
     minutes,
@@ -25,6 +26,7 @@ from project.agents.coding.activities import (
     ci_conclusion,
     confirm_merge,
     create_workspace,
+    head_of_main,
     inspect_repository,
     merge_branch,
     merged_as,
@@ -67,7 +69,7 @@ class UpgradeLibrary(Flow):
         timeout=minutes(2),
         visits=Visits(6, then="gave_up"),
     )
-    test = Activity(run_tests, timeout=minutes(5), on={VerificationFailed: "propose"}, then="push")
+    test = Activity(run_tests, verifies="propose", timeout=minutes(5), on={VerificationFailed: "propose"}, then="push")
     push = Activity(
         push_branch,
         timeout=minutes(5),
@@ -93,11 +95,15 @@ class UpgradeLibrary(Flow):
     revalidate = Activity(revalidate_main, timeout=minutes(2), on={StateConflict: "propose"}, then="merge")
     merge = Activity(
         merge_branch,
-        gate=Gate(approved_by="ask"),
+        gate=Gate(approved_by="ask", verified_by="test", fresh={"main": head_of_main}),
         timeout=minutes(2),
         retry=Retry(max_attempts=5),
         effect=Effect(reconcile=find_merge, compensate=Servicing(revert_merge, idempotent=True)),
-        on={StateConflict: "propose"},
+        on={
+            StateConflict: "propose",
+            Verdict.REVALIDATION_REQUIRED: "propose",
+            Verdict.VERIFICATION_REQUIRED: "propose",
+        },
         then="confirm",
     )
     confirm = Activity(confirm_merge, timeout=minutes(5), then="done")

@@ -20,7 +20,7 @@ def serve() -> None:
     import django
 
     django.setup()
-    from flows.testing import MOVABLE_CLOCK
+    from flows.testing.clock import MOVABLE_CLOCK
     from tests.support.chaosapp import flows, stories  # noqa: F401 - loaded once, for all children
 
     run_in_child(lambda: prepare(MOVABLE_CLOCK))

@@ -21,8 +21,9 @@ from flows.core.errors import (
 )
 from flows.core.moves import Finish, Goto, Open, RetryLater, Run, Suspend
 from flows.core.nodes import Activity, Candidate, Decision, Pipeline, Step, candidate_of
-from flows.core.policies import Retry, minutes, seconds
+from flows.core.policies import Retry
 from flows.core.protocol import Outcome, Status
+from flows.core.spans import minutes, seconds
 from flows.core.state import Completed, Entered, Failed, Woken
 from flows.core.verdicts import Verdict
 from tests.support.flow_values import activity, declare, state, work

@@ -13,8 +13,9 @@ from flows.core.budget import HARD, INHERIT, SOFT, WITHIN, Budget, Kept, Ledger,
 from flows.core.errors import DefinitionError
 from flows.core.moves import Open, Park, Suspend
 from flows.core.nodes import COMPLETE, Activity, Approval, Decision, End, Pipeline, Step
-from flows.core.policies import ESCALATE, Deadline, Gate
+from flows.core.policies import ESCALATE, Deadline
 from flows.core.protocol import BudgetKind, Outcome
+from flows.core.requirements import Gate
 from flows.core.state import Completed, Entered, Look, Woken
 from flows.core.verdicts import Verdict
 from tests.support.flow_values import activity, artifact, ask, declare, facts, state, work

@@ -11,8 +11,10 @@ from flows.core.definition import Definition
 from flows.core.errors import DefinitionError
 from flows.core.moves import CancelSelf, Finish, Open, Park, Rest, Run, Suspend
 from flows.core.nodes import COMPLETE, Activity, Decision, End, Pipeline, Sleep, Step, Wait
-from flows.core.policies import BREACH, CANCEL, DEGRADE, ESCALATE, FAIL, HUMAN, RELEASE, Deadline, Fresh, Gate, hours
+from flows.core.policies import BREACH, CANCEL, DEGRADE, ESCALATE, FAIL, HUMAN, RELEASE, Deadline
 from flows.core.protocol import TimerKind
+from flows.core.requirements import Fresh, Gate
+from flows.core.spans import hours
 from flows.core.state import Completed, Entered, Woken
 from tests.support.flow_values import activity, ask, declare, state, wait, work
 

@@ -11,8 +11,9 @@ from flows.core.definition import Definition
 from flows.core.errors import StateConflict, Transient, classify
 from flows.core.moves import CancelSelf, Finish, Open, Park, Rest, Run, Suspend
 from flows.core.nodes import COMPLETE, FAILED, Activity, Branch, End, Pipeline, Sleep, Step, Wait
-from flows.core.policies import CANCEL, ESCALATE, FAIL, Deadline, Visits, hours
+from flows.core.policies import CANCEL, ESCALATE, FAIL, Deadline, Visits
 from flows.core.protocol import Outcome, Status
+from flows.core.spans import hours
 from flows.core.state import Completed, Entered, Failed, Woken
 from tests.support.flow_values import activity, approved_flow, artifact, ask, declare, state, wait, work
 

@@ -9,8 +9,9 @@ import pytest
 from flows.core.errors import IntentSuperseded, StateConflict, Transient, classify
 from flows.core.moves import Finish, Open, Park, RetryLater, Run, Suspend
 from flows.core.nodes import COMPLETE, Activity, Approval, Branch, End, Sleep, Wait
-from flows.core.policies import ESCALATE, Deadline, Gate, Retry, Visits
+from flows.core.policies import ESCALATE, Deadline, Retry, Visits
 from flows.core.protocol import Outcome, Status
+from flows.core.requirements import Gate
 from flows.core.state import Completed, Entered, Failed, Woken
 from flows.core.verdicts import Verdict
 from tests.support.flow_values import activity, approval, approved_flow, artifact, ask, declare, state, wait, work

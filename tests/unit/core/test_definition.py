@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from flows.core.definition import DECLARED, Definition, Flow, kebab
 from flows.core.errors import DefinitionError
 from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Branch, Decision, End, Pipeline, Sleep, Step, Wait
-from flows.core.policies import ESCALATE, FAIL, Checkpoint, Deadline, Gate, Retry, Visits, hours, minutes
+from flows.core.policies import ESCALATE, FAIL, Checkpoint, Deadline, Retry, Visits
+from flows.core.requirements import Gate
+from flows.core.spans import hours, minutes
 from tests.support.flow_values import declare, work
 
 

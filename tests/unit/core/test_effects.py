@@ -26,7 +26,8 @@ from flows.core.effects import (
     after_probe,
     at_doubt,
 )
-from flows.core.policies import Retry, seconds
+from flows.core.policies import Retry
+from flows.core.spans import seconds
 
 pytestmark = pytest.mark.req("B5")
 

@@ -10,8 +10,9 @@ import pytest
 from flows.core import canonical, gate
 from flows.core.definition import Definition
 from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Decision, End, Pipeline, Step
-from flows.core.policies import ESCALATE, Deadline, Gate
+from flows.core.policies import ESCALATE, Deadline
 from flows.core.protocol import Outcome
+from flows.core.requirements import Gate
 from flows.core.state import ApprovalFact, Look, Seen, VerificationFact
 from flows.core.verdicts import Verdict, suspension_of
 from tests.support.flow_values import NOW, activity, approval, declare, facts, state, work

@@ -16,7 +16,8 @@ from flows.core.definition import Definition
 from flows.core.errors import StateConflict
 from flows.core.layout import place
 from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Branch, Decision, End, Sleep, Wait
-from flows.core.policies import ESCALATE, Deadline, Visits, hours
+from flows.core.policies import ESCALATE, Deadline, Visits
+from flows.core.spans import hours
 from tests.support.flow_values import declare, work
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -12,7 +12,9 @@ from flows.core.commitments import Commits
 from flows.core.definition import Definition
 from flows.core.lint import PREFIX
 from flows.core.nodes import COMPLETE, Activity, Decision, End, Sleep, Wait
-from flows.core.policies import BREACH, DEGRADE, ESCALATE, HUMAN, RELEASE, Deadline, Fresh, Gate, Visits, hours
+from flows.core.policies import BREACH, DEGRADE, ESCALATE, HUMAN, RELEASE, Deadline, Visits
+from flows.core.requirements import Fresh, Gate
+from flows.core.spans import hours
 from tests.support.flow_values import declare, work
 from tests.unit.core.test_lint import DEADLINES, activity, event, ids, sound
 

@@ -12,7 +12,8 @@ from flows.core.commitments import Commits
 from flows.core.definition import Definition
 from flows.core.lint import PREFIX
 from flows.core.nodes import COMPLETE, Activity, Decision, End, Sleep
-from flows.core.policies import Competence, Fresh, Gate, hours
+from flows.core.requirements import Competence, Fresh, Gate
+from flows.core.spans import hours
 from tests.support.flow_values import declare, work
 from tests.unit.core.test_lint import ids
 

@@ -11,7 +11,8 @@ from flows.core.definition import DECLARED, Definition, Flow
 from flows.core.errors import StateConflict
 from flows.core.lint import PREFIX
 from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Branch, Decision, End, Sleep, Wait
-from flows.core.policies import ESCALATE, Deadline, Visits, hours
+from flows.core.policies import ESCALATE, Deadline, Visits
+from flows.core.spans import hours
 from tests.support.flow_values import declare, work
 
 pytestmark = pytest.mark.req("G5")

@@ -17,8 +17,9 @@ from flows.core.errors import (
     Transient,
     classify,
 )
-from flows.core.policies import Retry, seconds
+from flows.core.policies import Retry
 from flows.core.retry import LONGEST_RETRY_AFTER, delay_before, may_retry, timeout_failure
+from flows.core.spans import seconds
 
 pytestmark = pytest.mark.req("B3")
 

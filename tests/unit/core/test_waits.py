@@ -12,8 +12,9 @@ from flows.core.errors import DefinitionError
 from flows.core.moves import CancelSelf, Finish, Goto, Park, Rest, Suspend
 from flows.core.nodes import Approval, Sleep, Wait
 from flows.core.nodes.waits import expire
-from flows.core.policies import CANCEL, ESCALATE, FAIL, Deadline, hours
+from flows.core.policies import CANCEL, ESCALATE, FAIL, Deadline
 from flows.core.protocol import Outcome, Status
+from flows.core.spans import hours
 from flows.core.state import State, Woken
 from tests.support.flow_values import NOW, declare, state, wait
 

@@ -1,212 +1,21 @@
-"""A kit for tests: a worker inside the test's own process, a clock that can be moved, and a lapse of time with whatever workers there are.
-
-with movable_clock() as clock, local_worker() as worker:
-    run = MyFlow.start({...})
-    worker.run()                    # until nothing is ready
-    clock.move(hours=3)
-    worker.tick(); worker.run()
-
-with timelapse() as lapse:          # real workers, in processes of their own
-    run = MyFlow.start({...})
-    lapse.until(run, node="ask")
-    lapse.by(days=2)
-
-The clock is that of the whole database, so it is moved only where the database's name begins with `test_`.
-"""
+"""A lapse of durable time, with whatever workers there are."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from flows import registry
 from flows.conf import conf
-from flows.core.errors import UsageError
-from flows.core.ids import new_id
 from flows.core.protocol import TERMINAL
-from flows.core.releases import ANY
-from flows.services import describe, identify, sweeps
+from flows.services import describe, identify
 from flows.services.clock import now
-from flows.services.servicing import run_servicing
-from flows.services.turn import run_turn
-from flows.store import workers
 from flows.store.sql import run
-from flows.store.workers import Process
+from flows.testing.clock import Clock, movable_clock
 
-PLAIN_CLOCK = """
-CREATE OR REPLACE FUNCTION flows_now() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT statement_timestamp()'
-"""
-
-MOVABLE_CLOCK = """
-CREATE TABLE IF NOT EXISTS outlast_test_clock (shift interval NOT NULL);
-TRUNCATE outlast_test_clock;
-INSERT INTO outlast_test_clock VALUES (interval '0');
-CREATE OR REPLACE FUNCTION flows_now() RETURNS timestamptz LANGUAGE sql STABLE AS
-    'SELECT statement_timestamp() + (SELECT shift FROM outlast_test_clock)'
-"""
-
-
-class Clock:
-    """Business time of a whole database, real workers included. Leases stay on real time."""
-
-    def __init__(self, using: str) -> None:
-        self._using = using
-
-    def move(self, **span: float) -> None:
-        """Let that much time pass (arguments of `timedelta`)."""
-        run(
-            "move clock",
-            "UPDATE outlast_test_clock SET shift = shift + %(by)s::interval",
-            {"by": timedelta(**span)},
-            self._using,
-        )
-
-
-#: How Django's test runner names a database; what may be emptied by it (the guards against TRUNCATE) may have its clock moved.
-TEST_PREFIX = "test_"
-
-
-class NotATestDatabase(UsageError):
-    """Every deadline of every run there would pass at once, and what happens then happens outside."""
-
-    code = "NOT_A_TEST_DATABASE"
-
-    def __init__(self, alias: str, name: str) -> None:
-        super().__init__(
-            f"The clock of database {name!r} (alias {alias!r}) is not moved: its name does not begin with {TEST_PREFIX!r}, so real runs may "
-            "be in it. Run this under Django's test runner or pytest-django; for a database that only a demo uses, pass any_database=True."
-        )
-
-
-@contextmanager
-def movable_clock(using: str | None = None, *, any_database: bool = False) -> Iterator[Clock]:
-    """Make the durable clock movable for this database; the plain one comes back at the end.
-
-    Args:
-        any_database: also where the name does not say that it is a test's; what is in it then ages with the rest.
-    Raises:
-        NotATestDatabase: its name does not begin with `test_`.
-    """
-    alias = using or conf.DATABASE
-    name = str(run("name of the database", "SELECT current_database()", {}, alias)[0][0])
-    if not any_database and not name.startswith(TEST_PREFIX):
-        raise NotATestDatabase(alias, name)
-    for statement in MOVABLE_CLOCK.split(";"):
-        run("movable clock", statement, {}, alias)
-    try:
-        yield Clock(alias)
-    finally:
-        run("plain clock", PLAIN_CLOCK, {}, alias)
-        run("drop clock", "DROP TABLE outlast_test_clock", {}, alias)
-
-
-class LocalWorker:
-    """A worker in this process; a `Host` for turns, with a row of its own in the record."""
-
-    def __init__(
-        self,
-        using: str,
-        queues: Sequence[str] = ("agents", "cleanup"),
-        placements: Sequence[str] = (),
-        name: str = "",
-        releases: Sequence[str] | None = None,
-    ) -> None:
-        self.using, self.queues, self.placements = using, list(queues), list(placements)
-        self.releases = None if releases is None else list(releases)
-        known = sorted(registry.known())
-        self.flows, self.versions = [name for name, _ in known], [version for _, version in known]
-        self.pid = os.getpid()
-        self.incarnation: UUID | None = new_id()
-        self.asked_to_stop = False
-        self.batch_size = 1
-        self._doubtful = False
-        process = Process("test", "", "", self.pid, "")
-        params = {
-            "id": self.incarnation,
-            "name": name or f"local-{self.incarnation}",
-            "region": "",
-            "host_class": "",
-            "placements": self.placements,
-            "releases": [ANY] if self.releases is None else self.releases,
-            "queues": self.queues,
-            "definitions": [f"{name}@{version}" for name, version in known],
-            "concurrency": 1,
-            "lease": 3600.0,
-        }
-        workers.register(params, process, using)
-
-    def run(self, queues: Sequence[str] | None = None) -> int:
-        """Run turns until no queue has ready work; how many workflows were worked on."""
-        total = 0
-        while True:
-            count = run_servicing(self, self.using) if "cleanup" in (queues or self.queues) else 0
-            count += sum(run_turn(self, queue, self.using) for queue in queues or self.queues)
-            total += count
-            if not count:
-                return total
-
-    def tick(self) -> None:
-        """What the clock does each second."""
-        sweeps.run_tick(self.using)
-
-    def stop(self) -> None:
-        """The worker ends; its row says so."""
-        if self.incarnation is not None:
-            workers.stop(self.incarnation, self.using)
-            self.incarnation = None
-
-    # ------------------------------------------------------------------ Host
-
-    def worker(self) -> UUID | None:
-        return self.incarnation
-
-    def owns(self) -> bool:
-        return self.incarnation is not None
-
-    def stopping(self) -> bool:
-        return self.asked_to_stop
-
-    def batch(self, queue: str) -> int:
-        return self.batch_size
-
-    def took(self, queue: str, seconds: float) -> None: ...
-
-    def holding(self, workflow: UUID | None, unstarted: int) -> None: ...
-
-    def doubt(self, *, doubtful: bool) -> None:
-        self._doubtful = doubtful
-
-    def doubtful(self) -> bool:
-        return self._doubtful
-
-    def linger(self, queue: str, seconds: float) -> bool:
-        return False
-
-    @contextmanager
-    def limit(self, seconds: float) -> Iterator[None]:
-        yield
-
-    def extend(self, seconds: float) -> None: ...
-
-
-@contextmanager
-def local_worker(
-    queues: Sequence[str] = ("agents", "cleanup"), placements: Sequence[str] = (), using: str | None = None
-) -> Iterator[LocalWorker]:
-    """A worker in this process for the length of the block."""
-    worker = LocalWorker(using or conf.DATABASE, queues, placements)
-    try:
-        yield worker
-    finally:
-        worker.stop()
-
-
-#: What is under way: ready or running, or something of it is due and nobody has looked at it yet.
 UNDER_WAY = """
 SELECT w.id FROM outlast_workflow w
 WHERE (w.id = %(id)s::uuid OR %(id)s::uuid IS NULL) AND (w.status IN ('runnable', 'running')
@@ -382,6 +191,3 @@ def timelapse(
     alias = using or conf.DATABASE
     with nullcontext(clock) if clock is not None else movable_clock(alias, any_database=any_database) as moved:
         yield TimeLapse(moved, alias, patience, act)
-
-
-__all__ = ["Clock", "LocalWorker", "NotATestDatabase", "NotThere", "TimeLapse", "local_worker", "movable_clock", "timelapse"]
