@@ -19,7 +19,7 @@ from approvals.core.binding import SENTENCES
 from approvals.core.status import RequestStatus
 from flows import checks, errors, registry
 from flows.core import definition as declared
-from flows.core import lint, policies
+from flows.core import lint
 from flows.core.nodes.base import Node
 from flows.services.attempt import Attempt
 
@@ -187,7 +187,7 @@ def test_each_argument_of_a_policy_has_its_line(policy: type) -> None:
 
 def test_the_words_for_spans_are_named() -> None:
     text = section(NODES, "## Policies")
-    for function in (policies.seconds, policies.minutes, policies.hours, policies.days):
+    for function in (flows.seconds, flows.minutes, flows.hours, flows.days):
         assert f"`{function.__name__}(" in text
 
 
