@@ -55,7 +55,7 @@ def ann(transactional_db: None, worker: LocalWorker) -> None:
         *(("releases", "show", BYTE), ("releases", "move", "--from", BYTE, "--to", "x"), ("releases", "current", "--flow", BYTE)),
         *(
             ("migrate", "--flow", BYTE),
-            ("policy", "publish", BYTE, "--body", "/dev/null", *BY),
+            ("policy", "publish", BYTE, "--body", "/dev/null", "--note", "n", *BY),
             ("operations", "--workflow", BYTE),
         ),
         *(("competence", "open", BYTE, "x", *WHY, *BY), ("competence", "open", "x", "x", "--reason", BYTE, *BY)),
@@ -161,17 +161,17 @@ def test_a_release_that_is_none(cli: Cli, tmp_path: Path, given: dict[str, Any],
 def test_a_file_that_is_no_json(cli: Cli, tmp_path: Path, text: str | bytes, says: str) -> None:
     file = tmp_path / "given.json"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
-    for ran in (cli("policy", "publish", "n", "--body", file, *BY), cli("releases", "register", file)):
+    for ran in (cli("policy", "publish", "n", "--body", file, "--note", "n", *BY), cli("releases", "register", file)):
         assert (ran.code, f"{file} {says}" in ran.err) == (2, True), ran.err
     assert Policy.objects.count() == 0
 
 
 def test_a_file_that_cannot_be_read(cli: Cli, tmp_path: Path) -> None:
-    for ran in (cli("policy", "publish", "n", "--body", tmp_path, *BY), cli("releases", "register", tmp_path)):
+    for ran in (cli("policy", "publish", "n", "--body", tmp_path, "--note", "n", *BY), cli("releases", "register", tmp_path)):
         assert (ran.code, f"{tmp_path} cannot be read: Is a directory" in ran.err) == (2, True), ran.err
 
 
 def test_a_file_may_have_any_name(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / f"policy{BYTE}.json"
     file.write_text('{"a": 1}')
-    assert cli("policy", "publish", "n", "--body", file, *BY).code == 0
+    assert cli("policy", "publish", "n", "--body", file, "--note", "n", *BY).code == 0
