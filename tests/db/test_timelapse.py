@@ -85,7 +85,7 @@ def test_an_act_that_gets_it_nowhere_is_said(worker: LocalWorker, clock: Clock, 
 
 
 def test_only_the_clock_of_a_test_database_is_moved(worker: LocalWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testing, "TEST_PREFIX", "nothing_begins_so")
+    monkeypatch.setattr(testing.clock, "TEST_PREFIX", "nothing_begins_so")
     with (
         pytest.raises(testing.NotATestDatabase, match=r"'test_.*' \(alias 'default'\) is not moved: .* pass any_database=True"),
         timelapse(),

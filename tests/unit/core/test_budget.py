@@ -49,7 +49,7 @@ def test_amounts_are_decimals_in_the_order_of_the_kinds() -> None:
         (lambda: Spend(cost="much"), "Spend: cost is 'much', which is no number. Write cost=\"5.00\"."),
         (lambda: Spend(cost="NaN"), "Spend: cost is 'NaN'; an amount is at least 0"),
         (lambda: Spend(cost="1e13"), "Spend: cost is '1e13'; an amount is at least 0"),
-        (lambda: Spend(model_tokens=10**5000), "Spend: model_tokens is a number of very many digits; an amount is at least 0"),
+        (lambda: Spend(model_tokens=10**5000), "Spend: model_tokens is an integer of 16610 bits; an amount is at least 0"),
         (lambda: Spend(model_calls=True), "Spend: model_calls is True, which is no amount."),
         (lambda: Budget(soft=0), "Budget(soft=…) is the share at which to warn, above 0 and at most 1; got 0."),
         (lambda: Budget(soft="x"), "Budget(soft=…) is the share"),
