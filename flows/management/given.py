@@ -59,10 +59,7 @@ def parsed(text: str, what: str) -> Any:
     Raises:
         CommandError: it is none.
     """
-    try:
-        return json.loads(sys.stdin.read() if text == "-" else text)
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"{what} is not JSON: {_why(error)}", returncode=WRONG_USAGE) from error
+    return _loaded(sys.stdin.read() if text == "-" else text, what)
 
 
 def from_file(file: str, what: str) -> Any:
@@ -74,12 +71,24 @@ def from_file(file: str, what: str) -> Any:
     if file == "-":
         return parsed(file, what)
     try:
-        return json.loads(Path(file).read_text(encoding="utf-8"))
+        text = Path(file).read_text(encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{what} cannot be read: {error.strerror}.", returncode=WRONG_USAGE) from error
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"{what} is not JSON: {_why(error)}", returncode=WRONG_USAGE) from error
+    except ValueError as error:
+        raise CommandError(f"{what} is not JSON: {error}", returncode=WRONG_USAGE) from error
+    return _loaded(text, what)
 
 
-def _why(error: Exception) -> str:
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+def _loaded(text: str, what: str) -> Any:
+    """How deep Python reads differs between its versions; the record has one measure."""
+    try:
+        value = json.loads(text)
+        deep = payload.is_deep(value)
+    except RecursionError:
+        deep = True
+    except ValueError as error:
+        raise CommandError(f"{what} is not JSON: {error}", returncode=WRONG_USAGE) from error
+    if deep:
+        message = f"{what} is nested too deeply; at most {payload.MAX_DEPTH} levels are stored."
+        raise CommandError(message, returncode=WRONG_USAGE)
+    return value

@@ -151,7 +151,7 @@ def test_a_release_that_is_none(cli: Cli, tmp_path: Path, given: dict[str, Any],
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (DEEP, "is not JSON: it is nested too deeply"),
+        (DEEP, "is nested too deeply; at most 100 levels are stored"),
         ("{", "is not JSON"),
         (b"\xff", "is not JSON"),
         (f'{{"a": {LONG}}}', "is not JSON"),
