@@ -19,7 +19,7 @@ from typing import Any
 from flows.core import moves
 from flows.core.deadlines import WORKFLOWS
 from flows.core.decide import Decided
-from flows.core.history import Asked, History, Logged, Passed, Waited
+from flows.core.history import BEGUN, KNOWN, Asked, History, Logged, Passed, Waited
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import first_step
 from flows.core.policies import DEGRADE, RELEASE
@@ -97,15 +97,16 @@ class Course:
 
     # ------------------------------------------------------------ what the engine was asked about
 
-    def state(self, t: Logged, *, closing: bool, doubt: bool = False) -> State:
+    def state(self, t: Logged, *, closing: bool, doubt: bool = False, ended: Logged | None = None) -> State:
         """The state at that moment.
 
         `closing`: the open wait is closed by the arrow, so all that ever arrived for it had arrived. Else only what the log says: an arrow that
         leaves a wait open is guarded against arrivals that it has not seen.
         """
         history, activity = self.history, self.activity
-        if doubt and activity is not None:
-            activity = replace(activity, doubt=True)
+        if activity is not None:
+            note = (ended or t).note
+            activity = replace(activity, doubt=doubt or activity.doubt, known=bool(note.get(KNOWN)), begun=bool(note.get(BEGUN)))
         wait = self.open_wait(t)
         return State(
             workflow_id=history.id,
@@ -317,7 +318,7 @@ class Course:
                 if self.wait is not None and self.wait.kind in BESIDE:
                     self.wait = None
                 if t.to_node != t.from_node:  # a person has it go on at what the gate stands on
-                    self.activity = None
+                    self.activity = self.error_code = None
             case "pin":
                 self.pinned = t.ref
                 self.pin = t if t.from_status == Status.RUNNING else None

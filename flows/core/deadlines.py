@@ -109,12 +109,12 @@ class Late:
     @property
     def asks(self) -> bool:
         """Whether a person decides."""
-        return self.deadline.then in (ESCALATE, HUMAN)
+        return self.deadline.expiry in (ESCALATE, HUMAN)
 
     @property
     def ends(self) -> bool:
         """Whether the workflow ends."""
-        return self.deadline.then in (CANCEL, FAIL)
+        return self.deadline.expiry in (CANCEL, FAIL)
 
     @property
     def code(self) -> str:

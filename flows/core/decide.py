@@ -17,7 +17,7 @@ from typing import Any
 from flows.core import deadlines, gate, payload
 from flows.core.deadlines import Late
 from flows.core.definition import Definition
-from flows.core.moves import CancelSelf, Finish, Goto, Move, Open, Park, Rest, Run, Suspend
+from flows.core.moves import CancelSelf, Finish, Goto, Move, Open, Park, Rest, RetryLater, Run, Suspend
 from flows.core.nodes.base import Node
 from flows.core.nodes.waits import Approval, expire
 from flows.core.protocol import Outcome, Status
@@ -131,6 +131,10 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
     entered = isinstance(trigger, Entered) and state.activity is None
     # Entering goes the way of every entry: through the visit limit and the node's gate.
     move = Goto(node.name) if entered else node.resume(state, trigger)
+    if isinstance(trigger, Failed) and _is_known(state) and not isinstance(move, RetryLater):
+        move = Suspend(
+            node.name, Outcome.HUMAN_REQUIRED, trigger.failure.code, "its effect has happened, and its result could not be taken"
+        )
     late = deadlines.late(definition, state) if state.passed else ()
     if isinstance(move, Open):  # between the steps of a pipeline: a person who resumed it would have its first steps done again
         late = tuple(one for one in late if not one.asks)

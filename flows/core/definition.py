@@ -154,15 +154,20 @@ class Definition:
 
     def again_at(self, name: str) -> frozenset[str]:
         """Where a person may have a run go on that stands at this node: what its gate stands on is decided or verified anew there."""
+        if not isinstance(self.nodes.get(name), Activity):
+            return frozenset()  # what has arrived for a wait is decided on where it stands
+        return frozenset(one for one in self._grounds(name) if isinstance(self.nodes.get(one), Activity))
+
+    def _grounds(self, name: str) -> frozenset[str]:
         node = self.nodes.get(name)
         again = node.route_for_verdict(Verdict.REVALIDATION_REQUIRED) if node is not None else None
-        return frozenset(one for one in self.stands_on(name) | {again or ""} if isinstance(self.nodes.get(one), Activity))
+        return self.stands_on(name) | {again or ""}
 
     def baselines_of(self, name: str) -> frozenset[str]:
         """Of the baselines those that count for the gate of a node: what it stands on, and where it is looked at again. What another node
         decides renews nothing here. A gate that stands on nothing in particular stands on all of them.
         """
-        return self.again_at(name) & self.baselines or self.baselines
+        return self._grounds(name) & self.baselines or self.baselines
 
     @cached_property
     def envelopes(self) -> Mapping[str, int]:

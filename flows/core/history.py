@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 #: In the note of a cancel that the engine decided (a deadline's policy), and of an arrow past an activity that was in doubt.
 BY_ENGINE, IN_DOUBT = "decided", "doubt"
+#: In the note of an arrow that ends an attempt: its own effect was known to have happened; effects of its visit had been begun.
+KNOWN, BEGUN = "known", "begun"
 
 
 class Logged(NamedTuple):

@@ -43,7 +43,7 @@ def look(course: Course, judged: Judged, definition: Definition, node: Node) -> 
     baseline: dict[str, Seen] = {}
     for row in course.history.observed:
         at, found = (row.activity, row.attempt), Seen(row.version, row.at)
-        if at < mine and row.baseline and row.node in nodes and _ended_well(course, at):
+        if at < mine and row.baseline and row.node in nodes and _ended_well(course, definition, at):
             baseline[row.name] = found
         if at == mine or (at < mine and _may_reuse(gate.probes.get(row.name), row, judged)):
             seen[row.name] = found
@@ -61,16 +61,17 @@ def look(course: Course, judged: Judged, definition: Definition, node: Node) -> 
     )
 
 
-def _ended_well(course: Course, attempt: tuple[int, int]) -> bool:
-    tried = course.history.attempts.get(attempt)
-    return tried is not None and tried.outcome == "succeeded"
+def _ended_well(course: Course, definition: Definition, attempt: tuple[int, int]) -> bool:
+    """An attempt that did, and of a pipeline the one that ended it."""
+    tried, visit = course.history.attempts.get(attempt), course.history.visits.get(attempt[0])
+    node = definition.nodes.get(visit.node) if visit is not None else None
+    whole = not isinstance(node, Pipeline) or (visit is not None and visit.step == node.steps[-1].name)
+    return whole and tried is not None and tried.outcome == "succeeded"
 
 
-def _may_have_begun(node: Node, number: int) -> bool:
-    """Whether an earlier attempt may have left an effect behind: then nothing is asked about what it may have changed itself, and one that
-    is known to have happened has its result taken without a pass. What became of effects is not on the log.
-    """
-    return number > 1 and next(node.all_effects(), None) is not None
+def _is_taken(state: State) -> bool:
+    """Whether the result is that of an effect which was known to have happened: that is taken without a pass."""
+    return state.activity is not None and state.activity.known
 
 
 def _key(judged: Judged) -> tuple[int, int]:
@@ -94,12 +95,7 @@ def drifts(course: Course, t: Logged, definition: Definition, state: State, trig
         return
     mine = [one for one in course.history.judged.get(course.seq, ()) if _key(one) == (activity.seq, activity.number)]
     passed = next((one for one in mine if one.verdict == Verdict.ALLOWED), None)
-    if (
-        isinstance(trigger, Completed)
-        and definition.passes(node.name)
-        and passed is None
-        and not _may_have_begun(node, activity.number)
-    ):
+    if isinstance(trigger, Completed) and definition.passes(node.name) and passed is None and not _is_taken(state):
         yield Drift(t.seq, f"verdict of {node.name}", None, str(Verdict.ALLOWED))
     if passed is not None:
         yield from _observed(course, t, definition, node, passed)
@@ -145,7 +141,7 @@ def _checked(course: Course, t: Logged, definition: Definition, node: Node, judg
             continue
         answer, recorded = answers.pop(name, ("", ""))
         if not answer:
-            if allowed and not (name == "fresh" and _may_have_begun(node, judged.attempt or 0)):
+            if allowed:
                 yield Drift(t.seq, f"check {name} of {node.name}", None, gates.HOLDS)
             continue
         if allowed and answer == gates.REFUSED:

@@ -76,7 +76,7 @@ class Deadline:
             raise DefinitionError("A Deadline needs a span: Deadline(hours=2, then=ESCALATE).")
         object.__setattr__(self, "after", after)
         people = typed.texts("Deadline(escalate_to=…)", escalate_to or (), 'escalate_to="duty officers", a group or a permission')
-        if to and then not in LEADS_ON:
+        if to and not (isinstance(then, Expiry) and then in LEADS_ON):
             raise DefinitionError(
                 f'Deadline(then={then!s}, to={to!r}): only RELEASE and DEGRADE lead on to a node; or write then="{to}".'
             )
@@ -106,7 +106,7 @@ class Deadline:
     @property
     def moves(self) -> bool:
         """Whether it takes the workflow from where it is; else it goes on as it was."""
-        return bool(self.to) or self.then not in (Expiry.BREACH, Expiry.RELEASE, Expiry.DEGRADE)
+        return bool(self.to) or self.expiry not in (Expiry.BREACH, Expiry.RELEASE, Expiry.DEGRADE)
 
 
 #: Option of a Retry → what it is.

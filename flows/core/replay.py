@@ -121,7 +121,7 @@ class Replay:
         if not decides:
             return None
         if before is not None and before.trigger in ("claim", "pin") and t.trigger in ("completed", "failed"):
-            taken_up = self._taken_up(before)
+            taken_up = self._taken_up(before, t)
             if taken_up is not None:
                 return taken_up
         return next(differences(self.course, t, self._decide(t), self.definition, strict=self.strict), None)
@@ -194,13 +194,13 @@ class Replay:
             if not (same if asked.answered else kept):
                 course.retired.add(asked.request_id)
 
-    def _taken_up(self, claim: Logged) -> Drift | None:
+    def _taken_up(self, claim: Logged, ended: Logged) -> Drift | None:
         """The attempt ran, so the engine had said that it may: nothing was written then, and it must say so again."""
         course = self.course
         doubtful = course.activity is not None and course.activity.seq in course.doubted
         move: Move = Run()
         for doubt in (False, True) if doubtful else (False,):
-            state = course.state(claim, closing=True, doubt=doubt)
+            state = course.state(claim, closing=True, doubt=doubt, ended=ended)
             known = recalled.facts(course, claim, self.definition, state, closing=True, taken_up=True)
             move = decide(self.definition, state, Woken(), known).move
             if isinstance(move, Run):

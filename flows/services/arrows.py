@@ -13,7 +13,7 @@ from flows.core.course import looks_again
 from flows.core.decide import DEFINITION_FAULT, Decided
 from flows.core.effects import OperationStatus
 from flows.core.errors import PayloadError
-from flows.core.history import IN_DOUBT
+from flows.core.history import BEGUN, IN_DOUBT, KNOWN
 from flows.core.nodes.activity import Activity
 from flows.core.protocol import ActivityStatus, AttemptOutcome, Outcome, Status, WaitStatus
 from flows.core.verdicts import Verdict
@@ -255,7 +255,8 @@ def _end_activity(owned: Owned, arrow: Move, ending: Ending | None, otherwise: A
     if ending.explained:
         arrow.note = dumps({"conflict": ending.explained})
     arrow.trigger, arrow.trigger_ref = ("completed" if good else ending.outcome.value), str(activity.seq)
-    _noted(arrow, {"failure": ending.failure, IN_DOUBT: ending is REFUSED and activity.doubt})
+    before = {KNOWN: activity.known, BEGUN: activity.begun}
+    _noted(arrow, {"failure": ending.failure, IN_DOUBT: ending is REFUSED and activity.doubt, **before})
 
 
 def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:

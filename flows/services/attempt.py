@@ -20,7 +20,7 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.context import Context
 from flows.core.effects import Effect
-from flows.core.errors import ActivityError, Failure, LostOwnership, classify
+from flows.core.errors import ActivityError, AmbiguousOutcome, Failure, LostOwnership, classify
 from flows.core.failures import unlisted
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity
@@ -262,8 +262,15 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
                 attempt.checkpoint_conflict = conflict_of(owned, attempt, node)
             if owned.definition.passes(node.name) and not known:
                 gating.pass_gate(owned, attempt, limits.placements)
-            whole = begun.begin("", _request(node.own_effect, owned)) if node.own_effect is not None else None
-            answer = call(function, attempt) if whole is None or not whole.done else whole.evidence
+            if known:  # nothing is asked for, so nothing is compared either
+                answer = effects.evidence_of_own(owned)
+            else:
+                whole = begun.begin("", _request(node.own_effect, owned)) if node.own_effect is not None else None
+                if whole is not None and whole.done and owned.state.activity.doubt:
+                    raise AmbiguousOutcome(
+                        f"{whole.id} has happened, and nobody knows yet what became of another effect of this visit"
+                    )
+                answer = call(function, attempt) if whole is None or not whole.done else whole.evidence
         returned = True
         if transaction_of(connection) != before:
             raise ActivityError(f"{attempt.node} returned inside an open transaction")

@@ -16,7 +16,7 @@ from flows.core.errors import CannotResumeAt, OutcomeUnknown, PayloadError, Unkn
 from flows.core.history import BY_ENGINE
 from flows.core.protocol import LIVE, SUSPENDED, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
-from flows.models import Intent, Workflow
+from flows.models import Activity, Intent, Workflow
 from flows.services import identify, ledger, obligations
 from flows.services.start import Started, start
 from flows.store import leave as store
@@ -243,12 +243,12 @@ def resume(
         status = _locked_status(row_id, workflow, alias)
         if status in (Status.WAITING, Status.PAUSED) and _has_moved(row_id, seen, alias):
             return Controlled(Answer.MOVED, status, row_id)
+        if at is not None and status not in TERMINAL:
+            _may_resume_at(row_id, at, alias)
         if status in (Status.RUNNING, Status.RECONCILING) and store.withdraw_pause(row_id, alias):
             return Controlled(Answer.ACCEPTED, status, row_id)
         if status in (Status.WAITING, Status.PAUSED) and (doubts := obligations.doubts(row_id, alias, again=at is not None)):
             raise OutcomeUnknown(row_id, doubts)
-        if at is not None and status not in TERMINAL:
-            _may_resume_at(row_id, at, alias)
         ready = store.resume(row_id, at, who, _reason(reason), conf.PRIORITY_SECONDS, alias)
         if ready is None:
             return Controlled(Answer.TOO_LATE if status in TERMINAL else Answer.ALREADY, status, row_id)
@@ -257,12 +257,24 @@ def resume(
 
 
 def _may_resume_at(row_id: UUID, at: str, using: str) -> None:
-    row = Workflow.objects.using(using).only("flow_name", "flow_version", "node", "status", "outcome").get(pk=row_id)
+    row = (
+        Workflow.objects.using(using).only("flow_name", "flow_version", "node", "status", "outcome", "active_seq").get(pk=row_id)
+    )
     definition = registry.definition(row.flow_name, row.flow_version)
     known = sorted(definition.again_at(row.node)) if definition is not None else []
     if at in known and row.status == Status.WAITING and row.outcome in SUSPENDED:
-        return
-    if definition is None:
+        assert definition is not None
+        limit = definition.nodes[at].visits
+        if obligations.has_happened(row_id, row.active_seq, using):
+            said = f"its effect at {row.node} has happened, and its result is still to be taken"
+        elif (
+            limit is not None
+            and Activity.objects.using(using).filter(workflow_id=row_id, node=at, visit__gte=limit.limit).exists()
+        ):
+            said = f"the {limit.limit} visits of {at} are spent"
+        else:
+            return
+    elif definition is None:
         said = f"{row.flow_name}@{row.flow_version} is not loaded here, so nobody can say what {row.node} stands on"
     elif row.status != Status.WAITING or row.outcome not in SUSPENDED:
         said = f"it is {row.status}: only a run that is suspended for a person goes on elsewhere"

@@ -244,6 +244,15 @@ class Effects:
         return f"{whole}/{name}" if name else whole
 
 
+def evidence_of_own(owned: Owned) -> Any:
+    """What is recorded of the own effect of the open activity, which is known to have happened."""
+    activity = owned.state.activity
+    assert activity is not None
+    found = store.get(operation_id(owned.state.workflow_id, activity.node, activity.visit), owned.using)
+    assert found is not None
+    return payload.decode(found.evidence)
+
+
 #: Refusals that nothing mends but doing something anew, which nothing may while an effect is in doubt.
 LASTING = frozenset(
     {Verdict.CANDIDATE_INVALID, Verdict.REVALIDATION_REQUIRED, Verdict.VERIFICATION_REQUIRED, Verdict.COMMITMENT_UNSOUND}

@@ -81,7 +81,8 @@ def look(owned: Owned, attempt: Attempt, node: Node, placements: Sequence[str]) 
     """Everything that the gate of this node looks at, into `owned.facts.look`."""
     row, definition = owned.row, owned.definition
     assert definition is not None
-    recorded = store.facts(row.id, node.name, definition.baselines_of(node.name), row.intent_version, owned.using)
+    ends = [f"{one.name}/{one.steps[-1].name}" for one in definition.nodes.values() if isinstance(one, Pipeline)]
+    recorded = store.facts(row.id, node.name, definition.baselines_of(node.name), ends, row.intent_version, owned.using)
     gate = node.gate or Gate()
     baseline = node.name in definition.baselines
     seen = _see(definition.probes if baseline else gate.probes, attempt, recorded, owned, always=baseline)
@@ -211,7 +212,11 @@ def verify(owned: Owned, trigger: Trigger, *, passed: bool) -> None:
             of=node.verifies,
             digest=candidate["digest"],
             revision=int(candidate.get("revision") or 1),
-            versions=dumps({name: seen.version for name, seen in look.seen.items()} if look is not None else {}),
+            versions=dumps(
+                {name: seen.version for name, seen in look.seen.items()}
+                if look is not None
+                else store.observed(owned.row.id, activity.seq, owned.using)  # the attempt that passed has looked
+            ),
             passed=passed,
             code=trigger.failure.code if isinstance(trigger, Failed) else "",
         ),

@@ -95,6 +95,15 @@ def doubts(workflow: UUID, using: str, *, again: bool = False) -> list[str]:
     return [row.id for row in known if row.kind == OperationKind.EFFECT and row.status in UNSETTLED and (again or not row.again)]
 
 
+def has_happened(workflow: UUID, activity: int | None, using: str) -> bool:
+    """Whether the own effect of that activity of a workflow has happened."""
+    done = OperationStatus.SUCCEEDED, OperationStatus.COMPENSATED
+    known = operations.of_workflow(workflow, using)
+    return any(
+        row.kind == OperationKind.EFFECT and not row.name and row.activity_seq == activity and row.status in done for row in known
+    )
+
+
 def obliged(workflows: Sequence[UUID], using: str) -> list[UUID]:
     """Those of these (locked) workflows that owe something, or have done something that may have to be undone."""
     return store.obliged(workflows, using)

@@ -17,7 +17,6 @@ from flows.core import payload
 from flows.core.decide import DEFINITION_FAULT
 from flows.core.definition import Definition
 from flows.core.ids import operation_id
-from flows.core.nodes.activity import Activity
 from flows.core.protocol import IntentStatus
 from flows.core.releases import judge
 from flows.core.state import (
@@ -115,7 +114,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         reviews=ledger.reviews(definition, row.id, row.intent_id, using),
     )
     state = state_of(row, loaded, using)
-    taking = definition is not None and state.activity is not None and state.activity.known  # its version takes the result
+    taking = state.activity is not None and state.activity.known  # its own version takes the result
     return Owned(
         row,
         definition,
@@ -147,7 +146,8 @@ def state_of(row: Claimed, loaded: Loaded | None, using: str) -> State:
             notes=payload.decode(loads(row.notes)),
             doubt=row.owed > 0 and bool(operations.left_open(row.id, using)),
         )
-        activity = _with_effects(activity, registry.definition(row.flow_name, row.flow_version), row, using)
+        if activity.number > 1 or activity.failures or activity.lost or row.owed:
+            activity = _with_effects(activity, row, using)
         visits[row.node] = max(visits.get(row.node, 0), activity.visit)
     return State(
         workflow_id=str(row.id),
@@ -169,14 +169,11 @@ def state_of(row: Claimed, loaded: Loaded | None, using: str) -> State:
     )
 
 
-def _with_effects(activity: ActivityState, definition: Definition | None, row: Claimed, using: str) -> ActivityState:
-    """What this visit has begun before. No look where nothing can have been: no effects are declared, or no attempt was made."""
-    node = definition.nodes.get(row.node) if definition is not None else None
-    if not isinstance(node, Activity) or next(node.all_effects(), None) is None or activity.number < 1:
-        return activity
+def _with_effects(activity: ActivityState, row: Claimed, using: str) -> ActivityState:
+    """What this visit has begun before, from the record alone: what this process has loaded of the flow says nothing about it."""
     own = operation_id(row.id, activity.node, activity.visit)
     known, begun = operations.begun(own, row.id, activity.seq, using)
-    return replace(activity, known=known, begun=begun)
+    return replace(activity, known=known and not activity.doubt, begun=begun)
 
 
 def policy_fact(row: Claimed, using: str) -> PolicyFact | None:

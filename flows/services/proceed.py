@@ -151,6 +151,7 @@ def _is_plain(ending: Ending | None, owned: Owned, trigger: Trigger, decided: De
         ending is not None
         and isinstance(trigger, Completed)
         and owned.state.activity is not None
+        and not owned.state.activity.begun
         and not decided.handled
         and not decided.dropped
         and decided.refusal is None

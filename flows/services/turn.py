@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
@@ -169,6 +170,10 @@ def _keeping(host: Host, queue: str, ends: float) -> Keeping:
     return Keeping(may_continue, offers)
 
 
+def _stop_here(_queue: str, _placement: str) -> bool:
+    return False
+
+
 def work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
     """Carry one workflow on until it leaves this turn."""
     try:
@@ -180,9 +185,11 @@ def work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
             if not host.owns():
                 logger.warning("lease lost before %s was started; the work is put back by the sweep", owned.label)
                 return Progress.LOST
+            taking = owned.state.activity is not None and owned.state.activity.known
             trigger, ending = attempt.run(owned, host, taken_over=taken_over)
             taken_over = bool(ending.explained)  # where a conflict leads is told of it
-            progress = _insist(host, owned, trigger, keeping, ending)
+            # What was only taken was not judged: what comes next is, when it is claimed.
+            progress = _insist(host, owned, trigger, replace(keeping, may_continue=_stop_here) if taking else keeping, ending)
             if progress is Progress.LOST and attempt.keep_late(owned, ending):
                 logger.warning("late result of %s in workflow %s is kept as evidence", owned.label, owned.row.id)
     except LostOwnership as error:

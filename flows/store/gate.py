@@ -21,6 +21,7 @@ SELECT
     (SELECT json_agg(json_build_array(x.name, x.version, extract(epoch FROM x.at)::float8)) FROM (
         SELECT DISTINCT ON (o.name) o.name, o.version, o.at FROM outlast_observation o
         JOIN outlast_activity a ON a.workflow_id = o.workflow_id AND a.seq = o.activity_seq AND a.status = 'done'
+            AND (a.step = '' OR a.node || '/' || a.step = ANY(%(ends)s::text[]))
         WHERE o.workflow_id = %(id)s::uuid AND o.baseline AND o.node = ANY(%(baselines)s::text[]) ORDER BY o.name, o.id DESC) x),
     (SELECT json_agg(json_build_array(x.name, x.version, extract(epoch FROM x.at)::float8)) FROM (
         SELECT DISTINCT ON (o.name) o.name, o.version, o.at FROM outlast_observation o
@@ -51,9 +52,20 @@ class Recorded:
     now: float
 
 
-def facts(workflow_id: UUID, node: str, baselines: Iterable[str], intent_version: int, using: str) -> Recorded:
-    """Everything that the gate of this node may look at and that is on record. `baselines`: the nodes whose looks count as one for it."""
-    params = {"id": workflow_id, "node": node, "baselines": sorted(baselines), "intent_version": intent_version}
+def facts(
+    workflow_id: UUID, node: str, baselines: Iterable[str], ends: Iterable[str], intent_version: int, using: str
+) -> Recorded:
+    """Everything that the gate of this node may look at and that is on record.
+
+    `baselines`: the nodes whose looks count as one for it; `ends`: "NODE/STEP" of the last steps of pipelines, which have then ended.
+    """
+    params = {
+        "id": workflow_id,
+        "node": node,
+        "baselines": sorted(baselines),
+        "ends": sorted(ends),
+        "intent_version": intent_version,
+    }
     baseline, last, verified, committed, checks, now = run("gate facts", FACTS, params, using)[0]
     return Recorded(
         baseline={row[0]: (row[1], row[2]) for row in _rows(baseline)},
@@ -161,6 +173,17 @@ def refuse(looked: Looked, using: str) -> None:
 def _params(looked: Looked) -> dict[str, Any]:
     params: dict[str, Any] = {name: getattr(looked, name) for name in Looked.__dataclass_fields__}
     return {**params, "names": list(looked.names), "versions": list(looked.versions)}
+
+
+OBSERVED = """
+SELECT DISTINCT ON (name) name, version FROM outlast_observation
+WHERE workflow_id = %(id)s::uuid AND activity_seq = %(seq)s::int ORDER BY name, id DESC
+"""
+
+
+def observed(workflow_id: UUID, seq: int, using: str) -> dict[str, str]:
+    """What the attempts of an activity have seen, the newest of each name."""
+    return {row[0]: row[1] for row in run("observed", OBSERVED, {"id": workflow_id, "seq": seq}, using)}
 
 
 VERIFY = """

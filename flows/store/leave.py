@@ -127,6 +127,7 @@ WITH old AS (
     UPDATE outlast_workflow w
     SET status = 'runnable', outcome = '', version = w.version + 1, due_at = NULL, pause_requested_at = NULL,
         node = coalesce(%(at)s::text, w.node), active_seq = CASE WHEN %(at)s::text IS NULL THEN w.active_seq END,
+        error_code = CASE WHEN %(at)s::text IS NULL THEN w.error_code END,
         rank = flows_now() - w.priority * %(priority_seconds)s::int * interval '1 second', updated_at = flows_now()
     FROM old WHERE w.id = %(id)s::uuid
     RETURNING w.*, old.status AS was, old.node AS stood, old.active_seq AS was_active
