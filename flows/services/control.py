@@ -235,7 +235,8 @@ def resume(
 
     Raises:
         UnknownWorkflow: there is none. OutcomeUnknown: nobody knows whether an effect of it happened, and only a person can say.
-        CannotResumeAt: `at` is no node on which the gate stands, or no gate has suspended it.
+        CannotResumeAt: `at` is no node on which the one where it stopped stands, it is not suspended, the visits of `at` are spent, or
+            its effect has happened and the result is still to be taken.
     """
     alias = identify.alias(using)
     row_id, who = identify.workflow_id(workflow), identify.label(by)

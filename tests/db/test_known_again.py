@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -32,11 +32,15 @@ from flows.core.effects import Happened
 from flows.core.errors import CannotResumeAt
 from flows.errors import StateConflict
 from flows.models import Operation, Verification
+from flows.services.proceed import Progress
 from flows.services.resolve import resolve
+from flows.services.servicing import run_servicing
+from flows.store import sql
 from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.db.test_known_effect import World, in_doubt, settle
 from tests.support import waking
+from tests.support.trace import Died
 from tests.support.versions import unload, version
 
 pytestmark = pytest.mark.req("B5", "D3", "H1")
@@ -244,6 +248,75 @@ def test_spent_visits_are_said_instead_of_followed(worker: LocalWorker, declare:
     worker.run()
     with pytest.raises(CannotResumeAt, match="the 1 visits of propose are spent"):
         flows.resume(run, at="propose")
+
+
+@pytest.mark.req("A3", "H4")
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_process_that_dies_at_the_commit_of_it_loses_nothing(
+    worker: LocalWorker, clock: Clock, declare: Any, when: str
+) -> None:
+    """Before it nothing has moved, and the person says it again; after it the hint is lost, and the clock finds the run."""
+    factories.does["check"] = factories.failing(1, flows.errors.VerificationFailed)
+    flow = declare(
+        "t-dies",
+        propose=Decision(waking.propose, choices={"go": "check"}),
+        check=Activity(factories.work, verifies="propose", then="done"),
+        done=End(COMPLETE),
+    )
+    run = flow.start({})
+    worker.run()
+    with pytest.raises(Died):
+        dying(when, "resume", lambda: flows.resume(run, at="propose"))
+    if when == "before":
+        assert factories.status(run) == ("waiting", "HUMAN_REQUIRED", "check")
+        assert flows.resume(run, at="propose")
+    clock.move(seconds=2)
+    worker.tick()
+    worker.run()
+    assert factories.row(run).status == "complete"
+    assert list(factories.row(run).activities.order_by("seq").values_list("node", "status")) == [
+        ("propose", "done"),
+        ("check", "fenced"),
+        ("propose", "done"),
+        ("check", "done"),
+    ]
+
+
+def dying(when: str, commit: str, act: Callable[[], Any]) -> None:
+    """Do something, in a process that dies at that commit."""
+
+    def die(at: str, name: str) -> None:
+        if (at, name) == (when, commit):
+            raise Died
+
+    sql.seam = die
+    try:
+        act()
+    finally:
+        sql.seam = None
+
+
+@pytest.mark.req("A7")
+def test_a_worker_that_dies_while_it_takes_a_result_leaves_it_to_the_next(
+    worker: LocalWorker, clock: Clock, declare: Any, world: World, user: Any
+) -> None:
+    """Claimed, the result read, and gone before its commit; twice. The effect is made once, and its result is taken once."""
+    run = in_doubt(world, worker, version(declare, "t-taking", 1, nodes(world)), user)
+    world.says.append(Happened({"merged": 1}))
+    clock.move(minutes=20)
+    worker.tick()
+    run_servicing(worker, worker.using)
+    for _ in range(2):
+        other = factories.another_worker()
+        other.flows, other.versions = worker.flows, worker.versions
+        owned = factories.take_one(other)
+        assert owned.state.activity is not None
+        assert owned.state.activity.known
+        assert factories.enter(owned) is Progress.RUN
+        factories.lose(other)
+    factories.drive(worker, clock)
+    assert (len(world.made), factories.row(run).status) == (1, "complete")
+    assert list(Operation.objects.filter(node="merge").values_list("status", flat=True)) == ["succeeded"]
 
 
 # ------------------------------------------------------------------ found beside it

@@ -150,11 +150,11 @@ class Waking(Flow):
     nap = Sleep(hours(1), then="act")
     again = approval("act")
     act = acting()
-    done = End(COMPLETE, result=lambda state: state.results["act"])
+    done = End(COMPLETE, result=lambda state: state.results.get("act"))
     no = End(FAILED)
 
 
-class Routed(Flow):
+class Routed(Waking):
     """The same, with a way of its own for every verdict that a node can declare one for; only the event and a recovery wake it."""
 
     class Meta:
@@ -163,16 +163,9 @@ class Routed(Flow):
         on_release = flows.HUMAN
         budget = Budget(cost="10")
 
-    propose = Decision(propose, choices={"go": "check"})
-    check = Activity(factories.work, verifies="propose", then="hold")
-    hold = Activity(hold, commits=Commits("window", release=lambda operation: None), then="ask")
-    ask = approval("way")
-    way = Branch(way, choices={"event": "wait", "act": "act"})
     wait = waiting(POLICY_BLOCKED="instead", RELEASE_INCOMPATIBLE="instead", WORKFLOW_MIGRATION_REQUIRED="instead")
     act = acting(**dict.fromkeys(ROUTED, "instead"))
     instead = Activity(factories.work, then="done")
-    done = End(COMPLETE)
-    no = End(FAILED)
 
 
 @dataclasses.dataclass
