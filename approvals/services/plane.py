@@ -16,7 +16,7 @@ from flows.core.errors import HalfMove
 from flows.core.history import Asked
 from flows.core.moves import Park
 from flows.core.nodes.base import Node
-from flows.core.nodes.waits import Approval
+from flows.core.nodes.approval import Approval
 from flows.core.state import ApprovalFact
 from flows.registry import Opening
 

@@ -19,7 +19,8 @@ from flows.core.deadlines import Late
 from flows.core.definition import Definition
 from flows.core.moves import CancelSelf, Finish, Goto, Move, Open, Park, Rest, RetryLater, Run, Suspend
 from flows.core.nodes.base import Node
-from flows.core.nodes.waits import Approval, expire
+from flows.core.nodes.approval import Approval
+from flows.core.nodes.waits import expire
 from flows.core.protocol import Outcome, Status
 from flows.core.releases import RELEASE_CHANGED, moved
 from flows.core.state import Completed, Entered, Facts, Failed, ReleaseFact, State, Trigger

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flows.core import canonical
 from flows.core.budget import MEASURED, ZERO, Budget
 from flows.core.nodes import Activity, Decision, Node
-from flows.core.nodes.waits import Approval
+from flows.core.nodes.approval import Approval
 from flows.core.policies import Checkpoint, Deadline
 from flows.core.protocol import BudgetKind, TimerKind
 from flows.core.releases import RESUME_PINNED, OnRelease, as_policy

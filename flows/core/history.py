@@ -117,7 +117,7 @@ class Passed(NamedTuple):
 class Asked(NamedTuple):
     """One question to people, behind the wait of that id. `answered`: the status that the answer gave it; "" if nobody answered.
 
-    `question`: the node whose candidate it was about, the role, the answers, and whether one may answer oneself.
+    `question`: the node whose candidate it was about, the digest of the ladder, the answers, and whether one may answer oneself.
     """
 
     wait: int

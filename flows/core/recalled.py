@@ -18,7 +18,7 @@ from flows.core.course import Course
 from flows.core.definition import Definition
 from flows.core.history import Asked, Drift, Logged
 from flows.core.nodes.activity import Activity
-from flows.core.nodes.waits import Approval
+from flows.core.nodes.approval import Approval
 from flows.core.protocol import IntentStatus
 from flows.core.releases import RELEASE_CHANGED
 from flows.core.state import ApprovalFact, Facts, Look, PolicyFact, ReleaseFact, State

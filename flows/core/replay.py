@@ -37,7 +37,7 @@ from flows.core.fold import FIELDS
 from flows.core.history import BY_ENGINE, IN_DOUBT, Drift, History, Logged, Step
 from flows.core.moves import Move, Run
 from flows.core.nodes.activity import Activity, Decision
-from flows.core.nodes.waits import Approval
+from flows.core.nodes.approval import Approval
 from flows.core.protocol import SUSPENDED
 from flows.core.state import Completed, Entered, Failed, State, Trigger, Woken
 from flows.core.verdicts import Verdict
@@ -255,4 +255,4 @@ class Replay:
 def question_of(node: Approval) -> tuple[str, str, tuple[str, ...], bool]:
     """What an approval node asks of whom, as `Asked.question` has it."""
     asks = node.question
-    return asks["candidate_node"], asks["role"], tuple(asks["answers"]), bool(asks["self_approval"])
+    return asks["candidate_node"], asks["policy"], tuple(asks["answers"]), bool(asks["self_approval"])

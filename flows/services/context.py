@@ -15,7 +15,8 @@ from flows.core import payload
 from flows.core.context import Context, Item, Section, Tokens
 from flows.core.errors import PayloadError
 from flows.core.nodes.activity import WORKER_LOST, Decision
-from flows.core.nodes.waits import Approval, Wait
+from flows.core.nodes.approval import Approval
+from flows.core.nodes.waits import Wait
 from flows.services.owned import Owned
 from flows.store import context as store
 

@@ -37,7 +37,7 @@ def test_each_code_is_documented() -> None:
     codes |= {
         decide.DEFINITION_FAULT, *(row.code for row in deadlines.KINDS.values()), decide.VISITS_EXHAUSTED,
         activity.RETRIES_EXHAUSTED, activity.WORKER_LOST,
-        waits.WAIT_EXPIRED, waits.APPROVAL_EXPIRED, waits.CANDIDATE_MISSING, errors.UNCLASSIFIED,
+        waits.WAIT_EXPIRED, approval.APPROVAL_EXPIRED, approval.CANDIDATE_MISSING, errors.UNCLASSIFIED,
         effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, effects.LOOKS_LOST,
         servicing.NOT_DECLARED, obligations.ESCALATED,
         obligations.COMMITMENT_OPEN, settling.LATE_EFFECT,

@@ -1,10 +1,11 @@
 """The node kinds. Each is one class; a later kind is one more file here."""
 
 from flows.core.nodes.activity import Activity, Candidate, Decision, candidate_of
+from flows.core.nodes.approval import Approval, Reviewers
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import Pipeline, Step
 from flows.core.nodes.plain import COMPLETE, FAILED, Branch, End
-from flows.core.nodes.waits import Approval, Sleep, Wait
+from flows.core.nodes.waits import Sleep, Wait
 
 __all__ = [
     "COMPLETE",
@@ -17,6 +18,7 @@ __all__ = [
     "End",
     "Node",
     "Pipeline",
+    "Reviewers",
     "Sleep",
     "Step",
     "Wait",

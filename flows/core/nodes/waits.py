@@ -1,4 +1,4 @@
-"""Wait, Sleep and Approval: nodes at which nothing computes until something arrives or a deadline passes."""
+"""Wait and Sleep: nodes at which nothing computes until something arrives or a deadline passes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import Any, ClassVar
 from flows.core import payload
 from flows.core.errors import DefinitionError
 from flows.core.moves import CancelSelf, Finish, Goto, Move, Park, Rest, Suspend
-from flows.core.nodes.activity import candidate_of, qualified
+from flows.core.nodes.activity import qualified
 from flows.core.nodes.base import Node, need_text
-from flows.core.policies import Deadline, Expiry, Visits
+from flows.core.policies import Deadline, Expiry
 from flows.core.protocol import Outcome, Status
 from flows.core.state import State, Trigger
 
 WAIT_EXPIRED = "WAIT_EXPIRED"
-APPROVAL_EXPIRED = "APPROVAL_EXPIRED"
-CANDIDATE_MISSING = "CANDIDATE_MISSING"
 UNDECLARED_CHOICE = "UNDECLARED_CHOICE"
 
 
@@ -167,81 +165,4 @@ class Sleep(Node):
         yield "until", self.until
 
 
-@dataclass(frozen=True)
-class Approval(Node):
-    """Ask people about one exact candidate. The answer is bound to the candidate's digest; expiry never approves.
-
-    Args:
-        candidate: the node whose candidate is asked about. role: the Django group whose members may answer.
-        expires: how long the request lives, and what then.
-        approved, changes, denied: the node for each answer; without `changes` reviewers cannot ask for changes.
-        visits: how often may be asked in all; default ten times, then a person must look.
-    The node's result is `{"answer", "comment", "by", "digest", "request"}`.
-    """
-
-    kind: ClassVar[str] = "approval"
-
-    candidate: str = field(kw_only=True)
-    role: str = field(kw_only=True)
-    expires: Deadline | None = field(kw_only=True, default=None)
-    approved: str = field(kw_only=True)
-    denied: str = field(kw_only=True)
-    changes: str = field(kw_only=True, default="")
-    self_approval: bool = field(kw_only=True, default=False)
-    visits: Visits | None = field(kw_only=True, default=None)
-
-    def enter(self, state: State) -> Move:
-        candidate = candidate_of(state, self.candidate)
-        if candidate is None:
-            return Suspend(self.name, Outcome.HUMAN_REQUIRED, CANDIDATE_MISSING, f"{self.candidate} has no result to ask about")
-        return Park(
-            self.name,
-            self.kind,
-            f"waiting for an answer of {self.role}",
-            deadline=self.expires.after if self.expires else None,
-            on_expiry=self.expires.word if self.expires else "",
-            detail={"candidate": candidate, **self.question},
-        )
-
-    @property
-    def question(self) -> Mapping[str, Any]:
-        """What is asked of whom, but for the candidate."""
-        return {
-            "candidate_node": self.candidate,
-            "role": self.role,
-            "answers": [answer for answer in ("approved", "changes", "denied") if getattr(self, answer)],
-            "self_approval": self.self_approval,
-        }
-
-    def resume(self, state: State, trigger: Trigger) -> Move:
-        wait = state.wait
-        if wait is None:
-            return self.enter(state)
-        if wait.evidence is not None:
-            target = {"approved": self.approved, "changes": self.changes, "denied": self.denied}.get(
-                str(wait.evidence.get("answer"))
-            )
-            if not target:
-                return Suspend(self.name, Outcome.HUMAN_REQUIRED, UNDECLARED_CHOICE, "the answer is not a declared one")
-            return Goto(target)
-        if wait.due and self.expires is not None:
-            return expire(self.expires, self.name, APPROVAL_EXPIRED)
-        return Rest()
-
-    def result(self, state: State) -> Any:
-        """The node's result: who answered what about which digest."""
-        return dict(state.wait.evidence) if state.wait and state.wait.evidence is not None else None
-
-    def targets(self) -> Iterator[tuple[str, str]]:
-        yield "approved", need_text(self.approved, "approved=")
-        yield "denied", need_text(self.denied, "denied=")
-        if self.changes:
-            yield "changes", self.changes
-        yield from deadline_target(self.expires)
-        yield from super().targets()
-
-    def shape(self) -> Mapping[str, Any]:
-        return {**super().shape(), "candidate": self.candidate, "role": self.role}
-
-
-__all__ = ["Approval", "Deadline", "Sleep", "Wait", "expire", "qualified"]
+__all__ = ["Deadline", "Sleep", "Wait", "expire", "qualified"]
