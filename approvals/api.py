@@ -1,12 +1,35 @@
-"""What other code may call: answer a request for approval as a user of this project."""
+"""What other code may call: answer a request for approval as a user of this project, take an approval back, say who looks at it, delegate."""
 
 from __future__ import annotations
 
 from asgiref.sync import sync_to_async
 
-from approvals.services.decide import Decided, NobodyAnswers, UnknownRequest, UnknownVerdict, decide
+from approvals.services.claiming import assign
+from approvals.services.decide import Decided, NobodyAnswers, UnknownVerdict, decide
+from approvals.services.delegating import BadDelegation, UnknownDelegation, delegate, end_delegation
 from approvals.services.inbox import eligible
+from approvals.services.locked import UnknownRequest
+from approvals.services.taking_back import revoke
 
-adecide = sync_to_async(decide)
+aassign, adecide, adelegate = sync_to_async(assign), sync_to_async(decide), sync_to_async(delegate)
+aend_delegation, arevoke = sync_to_async(end_delegation), sync_to_async(revoke)
 
-__all__ = ["Decided", "NobodyAnswers", "UnknownRequest", "UnknownVerdict", "adecide", "decide", "eligible"]
+__all__ = [
+    "BadDelegation",
+    "Decided",
+    "NobodyAnswers",
+    "UnknownDelegation",
+    "UnknownRequest",
+    "UnknownVerdict",
+    "aassign",
+    "adecide",
+    "adelegate",
+    "aend_delegation",
+    "arevoke",
+    "assign",
+    "decide",
+    "delegate",
+    "eligible",
+    "end_delegation",
+    "revoke",
+]

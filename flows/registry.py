@@ -153,11 +153,17 @@ class Opening:
 class WaitPlane(Protocol):
     """The room that owns a kind of wait."""
 
+    def lacking(self, using: str, workflow_id: Any, park: Park) -> str:
+        """Why a wait of this kind must not be opened, because nobody could end it; "": it may. In the same transaction."""
+
     def opened(self, using: str, opening: Opening) -> None:
         """A wait of this kind was opened; write what belongs to it, in the same transaction."""
 
     def closed(self, using: str, wait_ids: Sequence[int], how: str) -> None:
         """Waits of this kind were closed: satisfied or expired; close what belongs to them, in the same transaction."""
+
+    def due(self, using: str, moments: Sequence[tuple[int, str, str]]) -> None:
+        """Moments (wait, kind of timer, name) have come that concern the people behind open waits of this kind; in the sweep's transaction."""
 
     def ended(self, using: str, workflow_ids: Sequence[Any]) -> None:
         """These workflows were cancelled or superseded; nothing of them is open or usable any more. In the same transaction."""
@@ -201,6 +207,13 @@ def migrated(workflow_id: Any, nodes: Mapping[str, Node], kept: int | None, usin
         plane.migrated(using, workflow_id, {name: node for name, node in nodes.items() if node.kind == kind}, kept)
         for kind, plane in _planes.items()
     )
+
+
+def due(moments: Sequence[tuple[int, str, str]], using: str) -> None:
+    """Tell every plane of moments (wait, kind of timer, name) that concern the people behind its waits; each finds its own."""
+    if moments:
+        for plane in set(_planes.values()):
+            plane.due(using, moments)
 
 
 def ended(workflow_ids: Sequence[Any], using: str) -> None:

@@ -59,7 +59,7 @@ class QueueFilter(OfferedFilter):
 class RequestAdmin(ReadOnlyAdmin):
     """Requests are read here and answered on their own page; nothing else changes them."""
 
-    list_display = ("title", "expires", "chip", "role", "run", "revision")
+    list_display = ("title", "expires", "chip", "asks", "run", "revision")
     list_display_links = None
     list_filter = (QueueFilter,)
     list_select_related = ("workflow", "intent")
@@ -83,6 +83,10 @@ class RequestAdmin(ReadOnlyAdmin):
     @admin.display(description=_("expires in"))
     def expires(self, obj: Any) -> SafeString | str:
         return page.time_left(obj.expires_at, obj.now) if obj.status == RequestStatus.PENDING else "–"
+
+    @admin.display(description=_("asks"))
+    def asks(self, obj: Request) -> SafeString:
+        return rendering.inline(page.shortened(page.asked(obj), 60))
 
     @admin.display(description=_("status"))
     def chip(self, obj: Request) -> SafeString:

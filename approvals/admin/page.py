@@ -28,6 +28,12 @@ def subject(request: Request) -> str:
     return shortened(text, MAX_SUBJECT)
 
 
+def asked(request: Request) -> str:
+    """Who is asked now, and how many of them have approved already: "Legal 1/2"."""
+    step = request.steps[request.step]
+    return request.asked if step["need"] == 1 else f"{request.asked} {request.given}/{step['need']}"
+
+
 def shortened(text: str, most: int) -> str:
     """The beginning of a text that is too long for a list."""
     return text if len(text) <= most else f"{text[:most]}…"
@@ -55,6 +61,7 @@ def context(packet: Packet, form: AnswerForm) -> dict[str, Any]:
         "form": form,
         "chip": rendering.chip(request.status, request.get_status_display()),
         "pending": request.status == RequestStatus.PENDING,
+        "asked": rendering.inline(asked(request)),
         "left": time_left(request.expires_at, packet.now),
         "goal": rendering.inline(request.intent.goal or "–"),
         "run": rendering.inline(f"{request.workflow.flow_name} {request.workflow.key or request.workflow_id}"),

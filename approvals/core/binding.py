@@ -1,7 +1,7 @@
 """Is this answer for exactly this pending candidate, from somebody who may give it? One pure function over facts read under lock.
 
-    who      active, permitted, in the role, not answering for himself
-    before   the same answer again; somebody answered first
+    who      active, permitted, asked (or standing in for somebody who is), not answering for himself
+    before   the same answer again; somebody answered first; who counts already
     alive    intent, workflow, status of the request, wait, time
     what     the digest that was seen, a sound candidate, an answer on offer, a reason where one is needed
 The first refusal is the answer; its code is stable, its sentence says why and the way out.
@@ -9,11 +9,12 @@ The first refusal is the answer; its code is stable, its sentence says why and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from approvals.core.seats import Place, free
 from approvals.core.status import ANSWERED, ANSWERS, NEEDS_COMMENT, RequestStatus
 
 
@@ -22,14 +23,16 @@ class Code(StrEnum):
 
     USER_INACTIVE = "USER_INACTIVE"
     NOT_PERMITTED = "NOT_PERMITTED"
-    WRONG_ROLE = "WRONG_ROLE"
+    NOT_ASKED = "NOT_ASKED"
     SELF_APPROVAL = "SELF_APPROVAL"
     ALREADY = "ALREADY"
     ANSWERED_BEFORE = "ANSWERED_BEFORE"
+    COUNTED_BEFORE = "COUNTED_BEFORE"
     INTENT_SUPERSEDED = "INTENT_SUPERSEDED"
     WORKFLOW_ENDED = "WORKFLOW_ENDED"
     REQUEST_EXPIRED = "REQUEST_EXPIRED"
-    REQUEST_WITHDRAWN = "REQUEST_WITHDRAWN"
+    REQUEST_CANCELLED = "REQUEST_CANCELLED"
+    REQUEST_REVOKED = "REQUEST_REVOKED"
     REQUEST_INVALIDATED = "REQUEST_INVALIDATED"
     NOT_WAITING = "NOT_WAITING"
     STALE_CANDIDATE = "STALE_CANDIDATE"
@@ -39,24 +42,28 @@ class Code(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class First:
-    """The answer that stands: who gave it, what, about which digest."""
+class Taken:
+    """An answer that was taken: who gave it, in whose name, what, about which digest."""
 
     by: Any
     label: str
     verdict: str
     digest: str
+    persons: frozenset[Hashable] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """The request and what it is bound to, as recorded now. `sound_digest` is the frozen candidate's, computed anew."""
+    """The request and what it is bound to, as recorded now. `sound_digest` is the frozen candidate's, computed anew.
+
+    `whom`: who may answer now, in words. `taken`: every answer that was, oldest first. `requester`: the accountable person.
+    """
 
     status: str
-    role: str
+    whom: str
     answers: tuple[str, ...]
     self_approval: bool
-    requester: Any
+    requester: Hashable
     digest: str
     sound_digest: str | None
     intent_version: int
@@ -67,17 +74,24 @@ class RequestFacts:
     epoch_now: int
     waiting: bool
     expired: bool
-    first: First | None = None
+    taken: tuple[Taken, ...] = ()
+
+    @property
+    def barred(self) -> frozenset[Hashable]:
+        """Who may not answer (any more), nor be stood in for."""
+        counted = {person for one in self.taken for person in one.persons}
+        return frozenset(counted if self.self_approval or self.requester is None else {*counted, self.requester})
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewFacts:
-    """Who answers, with which rights at this moment, and what."""
+    """Who answers, with which rights at this moment, and what. `places`: in whose name they may, their own first."""
 
     by: Any
+    person: Hashable
     active: bool
     permitted: bool
-    groups: frozenset[str]
+    places: tuple[Place, ...]
     verdict: str = ""
     digest: str = ""
     comment: str = ""
@@ -113,6 +127,11 @@ def may_answer(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     return _first(WHO + BEFORE + ALIVE, request, review)
 
 
+def place_of(request: RequestFacts, review: ReviewFacts) -> Place:
+    """In whose name an answer counts that `judge` takes: the own place if there is one."""
+    return free(review.places, request.barred)[0]
+
+
 def _first(checks: tuple[Check, ...], request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     for check in checks:
         if refusal := check(request, review):
@@ -127,27 +146,40 @@ def check_account(_request: RequestFacts, review: ReviewFacts) -> Refusal | None
     return None if review.permitted else Refusal(Code.NOT_PERMITTED)
 
 
-def check_role(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
-    """A member of the role. Being a superuser is power over the system, not the competence that the flow asks for."""
-    return None if request.role in review.groups else Refusal(Code.WRONG_ROLE, {"role": request.role})
+def check_asked(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """Among those who are asked now. Being a superuser is power over the system, not the competence that the flow asks for."""
+    answered = any(one.by == review.by for one in request.taken)
+    return None if review.places or answered else Refusal(Code.NOT_ASKED, {"whom": request.whom})
 
 
 def check_self(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
-    """Not the accountable user himself, unless the flow allows it."""
-    if request.self_approval or request.requester is None or request.requester != review.by:
+    """Not the accountable person, nor in their name, unless the flow allows it."""
+    if request.self_approval or request.requester is None:
         return None
-    return Refusal(Code.SELF_APPROVAL, {"role": request.role})
+    own = request.requester == review.person
+    if own or (review.places and not free(review.places, [request.requester])):
+        return Refusal(Code.SELF_APPROVAL, {"whom": request.whom})
+    return None
 
 
 def check_first_answer(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     """The first answer stands; the very same one again is recognised (a double click, a message delivered twice)."""
-    first = request.first
+    same = (review.by, review.verdict, review.digest)
+    if any((one.by, one.verdict, one.digest) == same for one in request.taken):
+        return Refusal(Code.ALREADY)
     if request.status not in ANSWERED:
         return None
-    if first is not None and (first.by, first.verdict, first.digest) == (review.by, review.verdict, review.digest):
-        return Refusal(Code.ALREADY)
-    who = first.label if first is not None else "?"
-    return Refusal(Code.ANSWERED_BEFORE, {"who": who, "answer": first.verdict if first else request.status})
+    last = request.taken[-1] if request.taken else None
+    who = last.label if last is not None else "?"
+    return Refusal(Code.ANSWERED_BEFORE, {"who": who, "answer": last.verdict if last else request.status})
+
+
+def check_once(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """Nobody counts twice in one request, neither by themselves nor by somebody who stands in for them."""
+    counted = {person for one in request.taken for person in one.persons}
+    if request.status == RequestStatus.PENDING and (review.person in counted or not free(review.places, counted)):
+        return Refusal(Code.COUNTED_BEFORE)
+    return None
 
 
 def check_intent(request: RequestFacts, _review: ReviewFacts) -> Refusal | None:
@@ -167,7 +199,8 @@ def check_workflow(request: RequestFacts, _review: ReviewFacts) -> Refusal | Non
 
 _CLOSED = {
     RequestStatus.EXPIRED: Code.REQUEST_EXPIRED,
-    RequestStatus.WITHDRAWN: Code.REQUEST_WITHDRAWN,
+    RequestStatus.CANCELLED: Code.REQUEST_CANCELLED,
+    RequestStatus.REVOKED: Code.REQUEST_REVOKED,
     RequestStatus.INVALIDATED: Code.REQUEST_INVALIDATED,
 }
 
@@ -208,8 +241,8 @@ def check_comment(_request: RequestFacts, review: ReviewFacts) -> Refusal | None
     return Refusal(Code.COMMENT_REQUIRED) if needed else None
 
 
-WHO: tuple[Check, ...] = (check_account, check_role, check_self)
-BEFORE: tuple[Check, ...] = (check_first_answer,)
+WHO: tuple[Check, ...] = (check_account, check_asked, check_self)
+BEFORE: tuple[Check, ...] = (check_first_answer, check_once)
 ALIVE: tuple[Check, ...] = (check_intent, check_workflow, check_pending)
 WHAT: tuple[Check, ...] = (check_digest, check_sound, check_offered, check_comment)
 CHECKS: tuple[Check, ...] = WHO + BEFORE + ALIVE + WHAT
@@ -225,16 +258,20 @@ SENTENCES: dict[Code, str] = {
     Code.NOT_PERMITTED: _(
         "Your account may not answer approval requests. Ask an administrator for the permission “Can answer approval requests”."
     ),
-    Code.WRONG_ROLE: _(
-        "Only members of the group “%(role)s” may answer this request. Leave it to one of them, or ask an administrator to add you."
+    Code.NOT_ASKED: _(
+        "This request is put to %(whom)s. Leave it to them, ask an administrator to add you, or have one of them delegate to you."
     ),
     Code.SELF_APPROVAL: _(
-        "You are accountable for this workflow, and its flow does not let you approve your own work. "
-        "Another member of “%(role)s” has to answer."
+        "You (or the person you stand in for) are accountable for this workflow, and its flow does not let people answer about their own work. "
+        "Somebody else of %(whom)s has to."
     ),
     Code.ALREADY: _("You gave this very answer before. It stands, and nothing was changed."),
     Code.ANSWERED_BEFORE: _(
         "%(who)s answered this request first (%(answer)s). That answer stands; yours is recorded and changes nothing."
+    ),
+    Code.COUNTED_BEFORE: _(
+        "You, or the person you stand in for, have answered this request before: nobody counts twice. "
+        "It needs somebody else of those who are asked."
     ),
     Code.INTENT_SUPERSEDED: _(
         "The goal has changed since this was asked: version %(bound)s then, version %(now)s now (%(status)s). "
@@ -247,7 +284,10 @@ SENTENCES: dict[Code, str] = {
         "The time to answer is over, and silence never approves. What the flow declares for that case happens now; "
         "if it asks again, a new request appears in the inbox."
     ),
-    Code.REQUEST_WITHDRAWN: _("This request was withdrawn: the workflow no longer needs an answer. There is nothing to do."),
+    Code.REQUEST_CANCELLED: _("This request was withdrawn: the workflow no longer needs an answer. There is nothing to do."),
+    Code.REQUEST_REVOKED: _(
+        "The approval was taken back. If the workflow still needs one, it asks anew, and a new request appears in the inbox."
+    ),
     Code.REQUEST_INVALIDATED: _(
         "This request no longer counts: a newer candidate was proposed, or the workflow has ended. "
         "Answer the newest request of the workflow, if there is one."

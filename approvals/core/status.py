@@ -8,18 +8,21 @@ from enum import StrEnum
 class RequestStatus(StrEnum):
     """Where a request for approval is.
 
-    consumed: an approval that an effect has used up. expired: nobody answered, or nobody used the approval, in its time.
-    withdrawn: its workflow was cancelled, superseded or went elsewhere before an answer. invalidated: an approval that no longer
-    counts, because a newer candidate was asked about or its workflow has ended.
+    consumed: an approval that an effect has used up. revoked: one that a person took back before that. expired: nobody answered, or nobody used
+    the approval, in its time. superseded: changes were asked for, and a newer candidate is asked about. cancelled: withdrawn, because its
+    workflow was cancelled, superseded or went elsewhere before an answer. invalidated: one that no longer counts, because a newer candidate was
+    asked about or its workflow has ended.
     """
 
     PENDING = "pending"
     APPROVED = "approved"
     DENIED = "denied"
     CHANGES_REQUESTED = "changes_requested"
+    SUPERSEDED = "superseded"
     CONSUMED = "consumed"
+    REVOKED = "revoked"
     EXPIRED = "expired"
-    WITHDRAWN = "withdrawn"
+    CANCELLED = "cancelled"
     INVALIDATED = "invalidated"
 
 
@@ -29,14 +32,16 @@ _CLOSED = frozenset({RequestStatus.EXPIRED, RequestStatus.INVALIDATED})
 MOVES: dict[RequestStatus | None, frozenset[RequestStatus]] = {
     None: frozenset({RequestStatus.PENDING}),
     RequestStatus.PENDING: frozenset(
-        {RequestStatus.APPROVED, RequestStatus.DENIED, RequestStatus.CHANGES_REQUESTED, RequestStatus.WITHDRAWN} | _CLOSED
+        {RequestStatus.APPROVED, RequestStatus.DENIED, RequestStatus.CHANGES_REQUESTED, RequestStatus.CANCELLED} | _CLOSED
     ),
-    RequestStatus.APPROVED: frozenset({RequestStatus.CONSUMED} | _CLOSED),
+    RequestStatus.APPROVED: frozenset({RequestStatus.CONSUMED, RequestStatus.REVOKED} | _CLOSED),
     RequestStatus.DENIED: frozenset(),
-    RequestStatus.CHANGES_REQUESTED: frozenset(),
+    RequestStatus.CHANGES_REQUESTED: frozenset({RequestStatus.SUPERSEDED}),
+    RequestStatus.SUPERSEDED: frozenset(),
     RequestStatus.CONSUMED: frozenset(),
+    RequestStatus.REVOKED: frozenset(),
     RequestStatus.EXPIRED: frozenset(),
-    RequestStatus.WITHDRAWN: frozenset(),
+    RequestStatus.CANCELLED: frozenset(),
     RequestStatus.INVALIDATED: frozenset(),
 }
 
@@ -50,11 +55,33 @@ STATUS_AFTER: dict[str, RequestStatus] = {
     "denied": RequestStatus.DENIED,
 }
 
+#: What an approval may have become since, without anybody having answered otherwise.
+AFTER_APPROVED = frozenset(
+    {
+        RequestStatus.APPROVED,
+        RequestStatus.CONSUMED,
+        RequestStatus.REVOKED,
+        RequestStatus.EXPIRED,
+        RequestStatus.INVALIDATED,
+    }
+)
+
 #: Statuses in which a person's answer stands.
-ANSWERED = frozenset({RequestStatus.APPROVED, RequestStatus.CONSUMED, RequestStatus.DENIED, RequestStatus.CHANGES_REQUESTED})
+ANSWERED = frozenset(
+    {
+        RequestStatus.APPROVED,
+        RequestStatus.CONSUMED,
+        RequestStatus.DENIED,
+        RequestStatus.CHANGES_REQUESTED,
+        RequestStatus.SUPERSEDED,
+    }
+)
 
 #: Answers that must say why: the next step reads it.
 NEEDS_COMMENT = frozenset({"changes", "deny"})
+
+#: What a person takes back an approval with; kept as a review, but it answers nothing.
+REVOKE = "revoke"
 
 
 def is_legal(source: RequestStatus | None, target: RequestStatus) -> bool:

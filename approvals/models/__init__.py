@@ -1,6 +1,8 @@
-"""Nouns of the human plane; no behaviour."""
+"""The rows of the human plane."""
 
+from approvals.models.delegation import Delegation
+from approvals.models.pool import Pool
 from approvals.models.request import Request
 from approvals.models.review import Review
 
-__all__ = ["Request", "Review"]
+__all__ = ["Delegation", "Pool", "Request", "Review"]

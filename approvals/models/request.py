@@ -1,4 +1,4 @@
-"""Request: one question to a role about one exact candidate, bound to everything that must still hold when it is answered (F1)."""
+"""Request: one question to people about one exact candidate, bound to everything that must still hold when it is answered (F1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from approvals.core.status import ANSWERS, STATUS_AFTER, RequestStatus
+from approvals.core.seats import whom
+from approvals.core.status import AFTER_APPROVED, ANSWERS, STATUS_AFTER, RequestStatus
+
+_NEVER_ANSWERED = (RequestStatus.PENDING, RequestStatus.CANCELLED, RequestStatus.EXPIRED, RequestStatus.INVALIDATED)
 
 PENDING = Q(status=RequestStatus.PENDING.value)
 
@@ -20,7 +23,9 @@ LABELS = {
     RequestStatus.CHANGES_REQUESTED: pgettext_lazy("approval request", "changes requested"),
     RequestStatus.CONSUMED: pgettext_lazy("approval request", "approved and used"),
     RequestStatus.EXPIRED: pgettext_lazy("approval request", "expired"),
-    RequestStatus.WITHDRAWN: pgettext_lazy("approval request", "withdrawn"),
+    RequestStatus.CANCELLED: pgettext_lazy("approval request", "withdrawn"),
+    RequestStatus.SUPERSEDED: pgettext_lazy("approval request", "changes requested, asked anew"),
+    RequestStatus.REVOKED: pgettext_lazy("approval request", "approval taken back"),
     RequestStatus.INVALIDATED: pgettext_lazy("approval request", "no longer valid"),
 }
 
@@ -28,17 +33,21 @@ LABELS = {
 def _answer_matches() -> Q:
     """Which answer a status may carry; one that was never answered carries none."""
     unanswered = Q(answer="", answered_at__isnull=True)
-    matches = Q(status__in=[RequestStatus.PENDING.value, RequestStatus.WITHDRAWN.value]) & unanswered
+    matches = Q(status__in=[status.value for status in _NEVER_ANSWERED]) & unanswered
     for answer, status in STATUS_AFTER.items():
-        matches |= Q(status=status.value, answer=answer, answered_at__isnull=False)
-    approved = Q(answer="approved", answered_at__isnull=False)
-    matches |= Q(status=RequestStatus.CONSUMED.value) & approved
-    matches |= Q(status__in=[RequestStatus.EXPIRED.value, RequestStatus.INVALIDATED.value]) & (unanswered | approved)
-    return matches
+        if status is not RequestStatus.APPROVED:
+            matches |= Q(status=status.value, answer=answer, answered_at__isnull=False)
+    matches |= Q(status=RequestStatus.SUPERSEDED.value, answer="changes", answered_at__isnull=False)
+    return matches | Q(status__in=sorted(status.value for status in AFTER_APPROVED), answer="approved", answered_at__isnull=False)
 
 
 class Request(models.Model):
-    """Written once when the workflow parks; then only `status`, the answer and the use move, by the statements in `approvals.store`.
+    """Written once when the workflow parks; then only what is listed last moves, by the statements in `approvals.store`.
+
+    `steps`: the ladder as it applied, each step with `name`, `need` and `audience`; `escalation`: who may answer too, and after how many
+    seconds; `ladder`: the digest of both as declared. `step`, `given`, `escalated`: the step that is asked now, how many have approved in it,
+    how many of the escalation have come. `audiences`: who may answer now, as keys (`approvals.core.seats`), of which one must hold.
+    `claimed_*`: who says that they are looking at it; that locks nobody out.
 
     The foreign keys to workflow and intent have no constraint in the database: checking one would lock the intent after the
     workflow, against the lock order.
@@ -55,7 +64,10 @@ class Request(models.Model):
     wait_id = models.BigIntegerField(unique=True)
     node = models.TextField(_("node"))
     visit = models.IntegerField()
-    role = models.TextField(_("role"))
+    steps = models.JSONField(_("steps"))
+    escalation = models.JSONField(_("escalation"), default=list)
+    ladder = models.TextField()
+    bulk = models.BooleanField(_("may be approved in bulk"), default=False)
     answers = ArrayField(models.TextField())
     self_approval = models.BooleanField(_("may be answered by the accountable user"))
 
@@ -90,6 +102,15 @@ class Request(models.Model):
     expires_at = models.DateTimeField(_("expires"), null=True)
     on_expiry = models.TextField(blank=True)
 
+    step = models.IntegerField(default=0)
+    given = models.IntegerField(default=0)
+    escalated = models.IntegerField(default=0)
+    audiences = ArrayField(models.TextField())
+    claimed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("looked at by"), null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    claimed_label = models.TextField(blank=True)
+    claimed_at = models.DateTimeField(null=True)
     status = models.TextField(_("status"), choices=[(status.value, label) for status, label in LABELS.items()])
     answer = models.TextField(_("answer"), blank=True)
     answered_at = models.DateTimeField(_("answered"), null=True)
@@ -101,7 +122,11 @@ class Request(models.Model):
         verbose_name = _("approval request")
         verbose_name_plural = _("approval requests")
         default_permissions = ("view",)
-        permissions = [("answer_request", _("Can answer approval requests"))]
+        permissions = [
+            ("answer_request", _("Can answer approval requests")),
+            ("assign_request", _("Can say who looks at an approval request")),
+            ("revoke_request", _("Can take back approvals that are not used")),
+        ]
         constraints = [
             models.CheckConstraint(
                 name="outlast_approval_request_status", condition=Q(status__in=[s.value for s in RequestStatus])
@@ -119,9 +144,14 @@ class Request(models.Model):
             models.UniqueConstraint(fields=["workflow", "node"], name="outlast_approval_request_open_once", condition=PENDING),
         ]
         indexes = [
-            models.Index(fields=["role", "expires_at"], name="outlast_approval_request_inbox", condition=PENDING),
+            models.Index(fields=["expires_at", "id"], name="outlast_approval_request_inbox", condition=PENDING),
             models.Index(fields=["workflow", "node", "id"], name="outlast_approval_request_of"),
         ]
 
     def __str__(self) -> str:
         return f"{self.node}, revision {self.revision} (request {self.pk})"
+
+    @property
+    def asked(self) -> str:
+        """Who may answer now, in words."""
+        return whom(self.steps, self.step, self.audiences)

@@ -7,17 +7,29 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from approvals.core.status import ANSWERS
 from approvals.models.request import Request
+
+_COUNTS = Q(refused="", verdict__in=sorted(ANSWERS))
 
 
 class Review(models.Model):
-    """One answer, taken (`refused` is empty) or refused with its code. It names the digest that the person had seen."""
+    """One answer, taken (`refused` is empty) or refused with its code. It names the digest that the person had seen.
+
+    `for_user`: in whose name it counts, by which delegation; empty: in the own name. A "revoke" takes back the approval and answers nothing.
+    """
 
     request = models.ForeignKey(Request, verbose_name=_("request"), on_delete=models.PROTECT, related_name="reviews")
     verdict = models.TextField(_("verdict"))
     digest = models.TextField(_("digest seen"))
     by = models.ForeignKey(settings.AUTH_USER_MODEL, verbose_name=_("by"), null=True, on_delete=models.SET_NULL, related_name="+")
     by_label = models.TextField(_("by"))
+    for_user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("in the name of"), null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    for_label = models.TextField(_("in the name of"), blank=True)
+    delegation_id = models.BigIntegerField(null=True)
+    step = models.IntegerField(default=0)
     comment = models.TextField(_("comment"), blank=True)
     refused = models.TextField(_("refused"), blank=True)
     at = models.DateTimeField(_("at"))
@@ -28,8 +40,9 @@ class Review(models.Model):
         verbose_name_plural = _("reviews")
         default_permissions = ("view",)
         constraints = [
-            # One answer is taken; a quorum of N (part 4) makes it one for each reviewer.
-            models.UniqueConstraint(fields=["request"], name="outlast_review_taken_once", condition=Q(refused="")),
+            # Everybody counts once. Crosswise (who answers, and in whose name somebody did) the judge looks, under the request's lock.
+            models.UniqueConstraint(fields=["request", "by"], name="outlast_review_by_once", condition=_COUNTS),
+            models.UniqueConstraint(fields=["request", "for_user"], name="outlast_review_for_once", condition=_COUNTS),
         ]
 
     def __str__(self) -> str:

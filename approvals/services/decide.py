@@ -1,9 +1,11 @@
 """The one way to answer a request: the admin, a message channel, a command and a test all call this.
 
-    lock workflow → wait → request ──► read anew, judge ──► request, review, log entry, evidence, wake     one transaction
-                                              └─ refused ──► review                                        the same, nothing else
+    lock workflow → wait → request ──► read anew, judge ──► not the last approval ──► request, review, log entry                 one transaction
+                                              │          └► the last, a no, changes ──► the same, evidence, wake
+                                              └─ refused ──► review                                                   the same, nothing else
 
-An answer decides nothing about the workflow: it is evidence, and wakes. The workflow's next turn reads it and asks the gate.
+An answer decides nothing about the workflow: it is evidence, and wakes. The workflow's next turn reads it and asks the gate. Two who answer at
+once do so one after the other, and each is judged by what is on record then.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from approvals.core.binding import Code, Refusal, judge
+from approvals.core.binding import Code, Refusal, judge, place_of
+from approvals.core.seats import Place, open_to
 from approvals.core.status import ANSWERS, STATUS_AFTER
 from approvals.models import Request
 from approvals.services import history, people
-from approvals.services.facts import request_facts
+from approvals.services.facts import judged
+from approvals.services.locked import UnknownRequest, locked, request_id_of
 from approvals.store import requests as store
 from approvals.store import reviews
 from flows.conf import conf
@@ -26,22 +31,13 @@ from flows.core import payload
 from flows.core.errors import HalfMove, PayloadError, UsageError
 from flows.services import identify
 from flows.services.hinting import hint_ready
-from flows.store import events, locks
+from flows.store import events
 from flows.store.sql import committing
 
 logger = logging.getLogger("outlast.approvals")
 
 MAX_COMMENT = 4000
 ACCEPTED, ALREADY = "accepted", "already"
-
-
-class UnknownRequest(UsageError):
-    """No approval request with that id."""
-
-    code = "UNKNOWN_REQUEST"
-
-    def __init__(self, request: object) -> None:
-        super().__init__(f"There is no approval request {request!s:.80}. The inbox in the admin lists those that exist.")
 
 
 class UnknownVerdict(UsageError):
@@ -64,11 +60,15 @@ class NobodyAnswers(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What became of an answer: "accepted", "already" (the same answer again), or the code of a refusal; and why, for a person."""
+    """What became of an answer: "accepted", "already" (the same answer again), or the code of a refusal; and why, for a person.
+
+    `ends`: the request is answered with it; an approval that is not the last leaves it pending.
+    """
 
     code: str
     sentence: str
     request_id: int
+    ends: bool = False
 
     def __bool__(self) -> bool:
         return self.code == ACCEPTED
@@ -89,8 +89,20 @@ class _Given:
         return ANSWERS[self.verdict]
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Where an approval that is counted leaves the request: (step, approvals given in it) before and after; `now` is None at the last."""
+
+    was: tuple[int, int]
+    now: tuple[int, int] | None
+    audiences: tuple[str, ...] = ()
+
+
 def decide(request: Any, *, verdict: str, digest: str, by: Any, comment: str = "", using: str | None = None) -> Decided:
-    """Answer a request for approval, atomic with the caller's transaction. The first answer stands; the same again changes nothing.
+    """Answer a request for approval, atomic with the caller's transaction. What was answered stands; the same again changes nothing.
+
+    An approval counts once for the person and for whom they stand in for; the request is approved by the last one that its steps need. A no, or
+    a wish for changes, ends it at once.
 
     Args:
         request: the request or its id. verdict: "approve", "changes" or "deny". digest: of the candidate that `by` has seen.
@@ -99,16 +111,16 @@ def decide(request: Any, *, verdict: str, digest: str, by: Any, comment: str = "
         UnknownRequest, UnknownVerdict, NobodyAnswers: the call makes no sense. PayloadError: the comment cannot be stored.
     """
     alias = identify.alias(using)
-    request_id = _request_id(request)
+    request_id = request_id_of(request)
     if verdict not in ANSWERS:
         raise UnknownVerdict(verdict)
     identify.user(by, NobodyAnswers)
     text, seen = clean("the comment", comment, MAX_COMMENT), clean("the digest", digest, 200)
     with committing("decide approval", alias):
-        row = _locked(request_id, alias)
+        row = locked(request_id, alias)
         given = _Given(verdict, seen, text, people.current(by, alias), identify.label(by))
-        refusal = _try(row, given, alias)
-    return _told(request_id, given, refusal)
+        refusal, step = _try(row, given, alias)
+    return _told(row, given, refusal, step)
 
 
 def clean(name: str, text: str, most: int) -> str:
@@ -126,49 +138,49 @@ def clean(name: str, text: str, most: int) -> str:
     return text
 
 
-def _request_id(request: Any) -> int:
-    number = request.pk if isinstance(request, Request) else request
-    try:
-        return int(number)
-    except (TypeError, ValueError):
-        raise UnknownRequest(request) from None
-
-
-def _locked(request_id: int, using: str) -> Request:
-    """The request's row, with workflow, wait and request locked in this order."""
-    found = store.of(request_id, using)
-    if found is None:
-        raise UnknownRequest(request_id)
-    workflow_id, wait_id = found
-    locks.workflows([workflow_id], using)
-    if not store.lock(request_id, wait_id, using):
-        raise UnknownRequest(request_id)
-    return Request.objects.using(using).get(pk=request_id)
-
-
-def _try(row: Request, given: _Given, using: str) -> Refusal | None:
+def _try(row: Request, given: _Given, using: str) -> tuple[Refusal | None, _Step | None]:
     """Judge under the locks and make the answer true; a refusal is recorded and returned."""
     person = people.facts(given.user, row, verdict=given.verdict, digest=given.digest, comment=given.comment)
     for _attempt in range(2):
-        known = request_facts(row.pk, using)
-        if known is None:
+        recorded = store.facts(row.pk, using)
+        if recorded is None:
             raise UnknownRequest(row.pk)
+        known = judged(row.pk, recorded, using)
         refusal = judge(known, person)
         if refusal is not None:
             if refusal.code is not Code.ALREADY:
-                _review(row, given, refusal.code.value, using)
-            return refusal
-        # Zero rows here: its time passed between the two statements. Then the second look says so.
-        if store.answer(row.pk, status=STATUS_AFTER[given.answer], answer=given.answer, digest=given.digest, using=using):
-            _accept(row, given, using)
-            return None
+                reviews.record(row.pk, _said(given, recorded.step, refused=refusal.code.value), using)
+            return refusal, None
+        step = _next_step(recorded, given)
+        # Zero rows: its time passed between the two statements. Then the second look says so.
+        if _write(row, given, step, using):
+            reviews.record(row.pk, _said(given, recorded.step, place=place_of(known, person)), using)
+            history.log(row, given.user, given.answer, using)
+            if step is None or step.now is None:
+                _wake(row, given, using)
+            return None, step
     raise HalfMove(f"request {row.pk} takes the answer and its row does not")
 
 
-def _accept(row: Request, given: _Given, using: str) -> None:
-    """Everything that an answer is, beside the request's own row: audit, history, evidence, wake."""
-    _review(row, given, "", using)
-    history.log(row, given.user, given.answer, using)
+def _next_step(row: store.Recorded, given: _Given) -> _Step | None:
+    """Where this approval leaves the request; None for every other answer."""
+    if given.answer != "approved":
+        return None
+    was, more = (row.step, row.given), row.given + 1 < row.need
+    if not more and row.step + 1 == len(row.steps):
+        return _Step(was, None)
+    now = (row.step, row.given + 1) if more else (row.step + 1, 0)
+    return _Step(was, now, tuple(open_to(row.steps, now[0], row.escalation, row.escalated)))
+
+
+def _write(row: Request, given: _Given, step: _Step | None, using: str) -> bool:
+    if step is not None and step.now is not None:
+        return store.count(row.pk, digest=given.digest, was=step.was, now=step.now, audiences=step.audiences, using=using)
+    return store.answer(row.pk, status=STATUS_AFTER[given.answer], answer=given.answer, digest=given.digest, using=using)
+
+
+def _wake(row: Request, given: _Given, using: str) -> None:
+    """The answer stands: evidence for the workflow, which is woken."""
     evidence = {
         "answer": given.answer,
         "comment": given.comment,
@@ -190,26 +202,43 @@ def _accept(row: Request, given: _Given, using: str) -> None:
     hint_ready([found[:4] for found in woken if found[4] == "waiting"], using)
 
 
-def _review(row: Request, given: _Given, refused: str, using: str) -> None:
-    reviews.record(
-        row.pk,
-        verdict=given.verdict,
-        digest=given.digest,
-        by=identify.user_key(given.user),
-        by_label=given.label,
-        comment=given.comment,
-        refused=refused,
-        using=using,
+def _said(given: _Given, step: int, *, refused: str = "", place: Place | None = None) -> reviews.Said:
+    by = identify.user_key(given.user)
+    stands_in = place is not None and place.delegation is not None
+    return reviews.Said(
+        given.verdict,
+        given.digest,
+        by,
+        given.label,
+        given.comment,
+        refused,
+        for_user=place.user if place is not None and stands_in else None,
+        for_label=place.label if place is not None and stands_in else "",
+        delegation=place.delegation if place is not None else None,
+        step=step,
     )
 
 
-def _told(request_id: int, given: _Given, refusal: Refusal | None) -> Decided:
+def _told(row: Request, given: _Given, refusal: Refusal | None, step: _Step | None) -> Decided:
     code = ACCEPTED if refusal is None else ALREADY if refusal.code is Code.ALREADY else refusal.code.value
-    facts = {"request": request_id, "verdict": given.verdict, "code": code}
-    logger.info("approval request %s: %s, %s", request_id, given.verdict, code, extra=facts)
-    if refusal is None:
-        return Decided(code, _accepted(given.verdict), request_id)
-    return Decided(code, _(refusal.template) % refusal.params, request_id)
+    facts = {"request": row.pk, "verdict": given.verdict, "code": code}
+    logger.info("approval request %s: %s, %s", row.pk, given.verdict, code, extra=facts)
+    if refusal is not None:
+        return Decided(code, _(refusal.template) % refusal.params, row.pk)
+    if step is not None and step.now is not None:
+        return Decided(code, _counted(row, step.now), row.pk)
+    return Decided(code, _accepted(given.verdict), row.pk, ends=True)
+
+
+def _counted(row: Request, now: tuple[int, int]) -> str:
+    """What is still needed after an approval that is not the last."""
+    step, given = now
+    name, left = row.steps[step]["name"], row.steps[step]["need"] - given
+    return ngettext(
+        "Your approval is counted. %(left)s more approval of %(name)s is needed before anything happens.",
+        "Your approval is counted. %(left)s more approvals of %(name)s are needed before anything happens.",
+        left,
+    ) % {"left": left, "name": name}
 
 
 def _accepted(verdict: str) -> str:

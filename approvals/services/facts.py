@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from approvals.core.binding import First, RequestFacts
+from collections.abc import Hashable
+
+from approvals.core.binding import RequestFacts, Taken
+from approvals.core.seats import whom
+from approvals.services import people
 from approvals.store import requests as store
+from approvals.store import reviews
 from flows.core import canonical, payload
 from flows.core.errors import PayloadError
 
@@ -11,17 +16,19 @@ from flows.core.errors import PayloadError
 def request_facts(request_id: int, using: str) -> RequestFacts | None:
     """The facts of a request at this moment; None if there is none."""
     row = store.facts(request_id, using)
-    if row is None:
-        return None
-    first = None
-    if row.first_verdict is not None:
-        first = First(row.first_by, row.first_label or "", row.first_verdict, row.first_digest or "")
+    return None if row is None else judged(request_id, row, using)
+
+
+def judged(request_id: int, row: store.Recorded, using: str) -> RequestFacts:
+    """The same of a request that has been read."""
+    taken = reviews.taken(request_id, using)
+    persons = people.persons([row.requester, *(user for one in taken for user in (one.by, one.for_user))], using)
     return RequestFacts(
         status=row.status,
-        role=row.role,
+        whom=whom(row.steps, row.step, row.audiences),
         answers=tuple(row.answers),
         self_approval=row.self_approval,
-        requester=row.requester,
+        requester=persons.get(row.requester),
         digest=row.digest,
         sound_digest=_digest(row.candidate),
         intent_version=row.intent_version,
@@ -32,8 +39,12 @@ def request_facts(request_id: int, using: str) -> RequestFacts | None:
         epoch_now=row.epoch_now,
         waiting=row.waiting,
         expired=row.expired,
-        first=first,
+        taken=tuple(Taken(one.by, one.label, one.verdict, one.digest, _counted(one, persons)) for one in taken),
     )
+
+
+def _counted(one: reviews.TakenRow, persons: dict[object, Hashable]) -> frozenset[Hashable]:
+    return frozenset(persons[user] for user in (one.by, one.for_user) if user in persons)
 
 
 def _digest(stored: object) -> str | None:

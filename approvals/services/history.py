@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from approvals.models import Request
 
 
-def log(request: Request, user: Any, answer: str, using: str) -> None:
-    """Note a taken answer, where the admin is installed."""
+def log(request: Request, user: Any, did: str, using: str) -> None:
+    """Note what a person did to a request, where the admin is installed. `did`: an answer, or one of the words of `_message`."""
     if not apps.is_installed("django.contrib.admin"):
         return
     from django.contrib.admin.models import CHANGE, LogEntry
@@ -24,13 +24,17 @@ def log(request: Request, user: Any, answer: str, using: str) -> None:
         object_id=str(request.pk),
         object_repr=str(request)[:200],
         action_flag=CHANGE,
-        change_message=_message(answer),
+        change_message=_message(did),
     )
 
 
-def _message(answer: str) -> str:
+def _message(did: str) -> str:
     return {
         "approved": _("Approved this exact candidate."),
         "changes": _("Requested changes."),
         "denied": _("Denied."),
-    }[answer]
+        "revoked": _("Took the approval back."),
+        "claimed": _("Says that they are looking at it."),
+        "released": _("Is not looking at it any more."),
+        "assigned": _("Said who looks at it."),
+    }[did]

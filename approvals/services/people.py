@@ -1,22 +1,39 @@
-"""Who somebody is at this moment: read anew for every decision, with any user model."""
+"""Who somebody is at this moment, and where they may sit: read anew for every decision, with any user model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.db.models import Q
+from django.utils.module_loading import import_string
 
 from approvals.core.binding import ReviewFacts
-from approvals.models import Request
+from approvals.core.seats import Place, audience
+from approvals.models import Delegation, Pool, Request
+from flows.conf import conf
+from flows.services import identify
+from flows.services.clock import now
 
 ANSWER = "outlast_approvals.answer_request"
 VIEW = "outlast_approvals.view_request"
+ASSIGN = "outlast_approvals.assign_request"
+REVOKE = "outlast_approvals.revoke_request"
+
+#: So many people at most are looked at for one audience.
+MAX_PEOPLE = 500
+
+
+def users(using: str) -> Any:
+    """All users, whatever the model calls its manager."""
+    return get_user_model()._default_manager.using(using)  # noqa: SLF001 - the documented way that does not assume `objects`
 
 
 def current(user: Any, using: str) -> Any:
     """The user's row as it is now, not as the session remembers it; None if there is none any more."""
-    users = get_user_model()._default_manager  # noqa: SLF001 - the documented way that does not assume `objects`
-    return users.using(using).filter(pk=user.pk).first()
+    return users(using).filter(pk=user.pk).first()
 
 
 def has_permission(user: Any, permission: str, request: Request | None = None) -> bool:
@@ -32,18 +49,150 @@ def groups(user: Any) -> frozenset[str]:
     return frozenset(manager.values_list("name", flat=True)) if manager is not None else frozenset()
 
 
+def pools(user: Any, using: str) -> frozenset[str]:
+    """The names of the reviewer pools that the user is in."""
+    return frozenset(Pool.objects.using(using).filter(members=user.pk).values_list("name", flat=True))
+
+
+# ---------------------------------------------------------------------- persons
+
+
+def person(user: Any) -> Hashable:
+    """What two accounts of one human have in common: by default the e-mail address, without regard to case; else the account itself."""
+    address = str(getattr(user, get_user_model().get_email_field_name(), "") or "").strip().casefold()
+    return ("e-mail", address) if address else ("account", user.pk)
+
+
+@lru_cache(maxsize=8)
+def _teller(path: str) -> Any:
+    return import_string(path)
+
+
+def person_of(user: Any) -> Hashable:
+    """Who the human behind an account is, by the function of the setting `PERSON`."""
+    told: Hashable = _teller(conf.PERSON)(user)
+    return told
+
+
+def persons(keys: Iterable[Any], using: str) -> dict[Any, Hashable]:
+    """The person behind each of these accounts; those that are gone are missing."""
+    wanted = {key for key in keys if key is not None}
+    return {user.pk: person_of(user) for user in users(using).filter(pk__in=wanted)} if wanted else {}
+
+
+# ---------------------------------------------------------------------- places
+
+
+class Rights:
+    """What one user is, looked up once for as many questions as are asked about them."""
+
+    def __init__(self, user: Any, using: str) -> None:
+        self.user = user
+        self._groups, self._pools = groups(user), pools(user, using)
+
+    def is_asked(self, asked: Mapping[str, str], request: Request | None = None) -> bool:
+        """Whether the user is in all that an audience names."""
+        tests: dict[str, Callable[[str], bool]] = {
+            "role": lambda name: name in self._groups,
+            "pool": lambda name: name in self._pools,
+            "permission": lambda name: has_permission(self.user, name, request),
+            "user": lambda name: name == identify.label(self.user),
+        }
+        return bool(asked) and all(tests[key](value) for key, value in asked.items())
+
+
+def delegations(taker: Any, using: str) -> list[Delegation]:
+    """The delegations that hold now, to this user; whether their givers may answer themselves is asked of each."""
+    moment = now(using)
+    held = Delegation.objects.using(using).filter(taker_id=taker.pk, revoked_at=None, giver_id__isnull=False)
+    return list(held.filter(starts_at__lte=moment, ends_at__gt=moment).select_related("giver").order_by("pk"))
+
+
+def covers(delegation: Delegation, asked: Mapping[str, str], flow: str) -> bool:
+    """Whether a delegation is about this audience of this flow."""
+    limits = (("role", delegation.role), ("pool", delegation.pool))
+    return all(not limit or asked.get(key) == limit for key, limit in limits) and delegation.flow in ("", flow)
+
+
+def places(user: Any, keys: Sequence[str], flow: str, using: str, request: Request | None = None) -> list[Place]:
+    """In whose name this user may answer what is put to these audiences: their own first, then of those who delegated to them.
+
+    A delegation gives a place, never a permission: who takes it must hold every permission that is named, and so must its giver.
+    """
+    asked = [audience(key) for key in keys]
+    own = Rights(user, using)
+    found = []
+    if any(own.is_asked(one, request) for one in asked):
+        found.append(Place(user.pk, identify.label(user), person_of(user)))
+    for delegation in delegations(user, using):
+        giver = delegation.giver
+        if giver is None or not giver.is_active or not has_permission(giver, ANSWER, request):
+            continue
+        rights = Rights(giver, using)
+        for one in asked:
+            needed = {"permission": one["permission"]} if "permission" in one else None
+            holds = needed is None or own.is_asked(needed, request)
+            if holds and covers(delegation, one, flow) and rights.is_asked(one, request):
+                found.append(Place(giver.pk, identify.label(giver), person_of(giver), delegation.pk))
+                break
+    return found
+
+
 def facts(
     user: Any, request: Request, *, verdict: str = "", digest: str = "", comment: str = "", permitted: bool | None = None
 ) -> ReviewFacts:
     """What the judge must know of a person. `user` is a current row, or None."""
     if user is None:
-        return ReviewFacts(None, active=False, permitted=False, groups=frozenset(), verdict=verdict, digest=digest)
+        return ReviewFacts(None, None, active=False, permitted=False, places=(), verdict=verdict, digest=digest)
+    using = str(request._state.db)  # noqa: SLF001 - Django's documented way to ask where a row is from
     return ReviewFacts(
         by=user.pk,
+        person=person_of(user),
         active=bool(user.is_active),
         permitted=has_permission(user, ANSWER, request) if permitted is None else permitted,
-        groups=groups(user),
+        places=tuple(places(user, request.audiences, request.workflow.flow_name, using, request)),
         verdict=verdict,
         digest=digest,
         comment=comment,
     )
+
+
+# ---------------------------------------------------------------------- who is asked
+
+
+def asked(keys: Sequence[str], using: str) -> list[Any]:
+    """The active users of these audiences who may answer, without those who stand in for them; at most `MAX_PEOPLE` of each.
+
+    With an authentication backend that gives rights to people whom no table names, only those are found whom role, pool or user name.
+    """
+    found: dict[Any, Any] = {}
+    for key in keys:
+        wanted = audience(key)
+        for user in _candidates(wanted, using)[:MAX_PEOPLE]:
+            if user.pk not in found and user.has_perm(ANSWER) and Rights(user, using).is_asked(wanted):
+                found[user.pk] = user
+    return list(found.values())
+
+
+def _candidates(wanted: Mapping[str, str], using: str) -> Any:
+    """The users that tables name for an audience; permissions are asked of each of them afterwards."""
+    model = get_user_model()
+    known = {field.name for field in model._meta.get_fields()}  # noqa: SLF001 - Django's documented way to look at a model
+    rows = users(using)
+    if "is_active" in known:
+        rows = rows.filter(is_active=True)
+    if "role" in wanted:
+        rows = rows.filter(groups__name=wanted["role"]) if "groups" in known else rows.none()
+    if "pool" in wanted:
+        members = Pool.members.through.objects.using(using).filter(pool__name=wanted["pool"])
+        rows = rows.filter(pk__in=members.values(f"{model._meta.model_name}_id"))  # noqa: SLF001 - the column of the table between
+    if "user" in wanted:
+        rows = rows.filter(**{model.USERNAME_FIELD: wanted["user"]})
+    if not {"role", "pool", "user"} & set(wanted):
+        app, _, codename = wanted["permission"].partition(".")
+        holds = Q(is_superuser=True) if "is_superuser" in known else Q(pk__in=[])
+        for path in ("user_permissions", "groups__permissions"):
+            if path.partition("__")[0] in known:
+                holds |= Q(**{f"{path}__codename": codename, f"{path}__content_type__app_label": app})
+        rows = rows.filter(holds)
+    return rows.order_by("pk").distinct()

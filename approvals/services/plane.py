@@ -1,4 +1,5 @@
-"""What the durable plane asks of the human plane: open the request behind a wait, close it, tell the gate, use an approval up.
+"""What the durable plane asks of the human plane: open the request behind a wait, close it, tell the gate, use an approval up; and let more
+people answer when its time has come.
 
 Every call runs inside the arrow's own transaction, with the workflow's row locked.
 """
@@ -6,23 +7,37 @@ Every call runs inside the arrow's own transaction, with the workflow's row lock
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
+from approvals.core.seats import open_to
 from approvals.core.status import STATUS_AFTER, RequestStatus
+from approvals.services import eligible
+from approvals.services.locked import locked
 from approvals.store import requests as store
 from flows.conf import conf
 from flows.core import payload
 from flows.core.errors import HalfMove
 from flows.core.history import Asked
 from flows.core.moves import Park
-from flows.core.nodes.base import Node
 from flows.core.nodes.approval import Approval
+from flows.core.nodes.base import Node
+from flows.core.protocol import TimerKind
 from flows.core.state import ApprovalFact
+from flows.models import Workflow
 from flows.registry import Opening
+from flows.store import timers
 
 
 class ApprovalPlane:
     """The owner of waits of kind "approval"."""
+
+    def lacking(self, using: str, workflow_id: Any, park: Park) -> str:
+        """Why nobody could answer this question; "": enough people can."""
+        if not conf.REFUSE_UNANSWERABLE:
+            return ""
+        requester = Workflow.objects.using(using).values_list("user_id", flat=True).get(pk=workflow_id)
+        return eligible.lacking(park.detail["steps"], requester, using, self_approval=bool(park.detail["self_approval"]))
 
     def opened(self, using: str, opening: Opening) -> None:
         """Write the request; an older one of the same node counts no longer."""
@@ -34,7 +49,11 @@ class ApprovalPlane:
         store.replace(opening.workflow_id, node, using)
         question = store.Question(
             wait=opening.wait_id,
-            role=detail["role"],
+            steps=payload.encode(detail["steps"], f"the steps of {node}"),
+            escalation=payload.encode(detail["escalation"], f"the escalation of {node}"),
+            ladder=detail["ladder"],
+            bulk=bool(detail["bulk"]),
+            audiences=open_to(detail["steps"], 0, detail["escalation"], 0),
             answers=list(detail["answers"]),
             self_approval=bool(detail["self_approval"]),
             candidate_node=detail["candidate_node"],
@@ -46,6 +65,15 @@ class ApprovalPlane:
         )
         if store.open_request(question, using) is None:
             raise HalfMove(f"wait {opening.wait_id} was opened and its approval request was not")
+        timers.set_moments(opening.wait_id, _moments(detail), using)
+
+    def due(self, using: str, moments: Sequence[tuple[int, str, str]]) -> None:
+        """Let the next of the escalation answer too; the sweep holds the workflows."""
+        escalating = {wait: int(name) for wait, kind, name in moments if kind == TimerKind.ESCALATION}
+        for wait, request_id in store.behind(list(escalating), using).items():
+            row = locked(request_id, using)
+            audiences = open_to(row.steps, row.step, row.escalation, escalating[wait])
+            store.escalate(row.pk, escalated=escalating[wait], step=row.step, audiences=audiences, using=using)
 
     def closed(self, using: str, wait_ids: Sequence[int], how: str) -> None:
         """Close what is still open behind these waits."""
@@ -90,7 +118,7 @@ class ApprovalPlane:
         found: dict[Any, list[Asked]] = {}
         for row in store.of_workflows(workflow_ids, using):
             answered = STATUS_AFTER[row.answer].value if row.answer else ""
-            question = row.candidate_node, row.role, tuple(row.answers), row.self_approval
+            question = row.candidate_node, row.ladder, tuple(row.answers), row.self_approval
             bound = row.digest, row.intent_version
             asked = Asked(row.wait, row.node, str(row.id), *bound, answered, row.expires_at, row.used_by, question)
             found.setdefault(row.workflow, []).append(asked)
@@ -101,6 +129,13 @@ class ApprovalPlane:
         return store.use(int(request_id), activity_seq, using)
 
 
+def _moments(detail: Mapping[str, Any]) -> list[tuple[str, str, timedelta]]:
+    """When people are reminded, and when it is escalated to others: by number, from 1."""
+    reminders = [(TimerKind.REMINDER.value, str(n), timedelta(seconds=after)) for n, after in enumerate(detail["reminders"], 1)]
+    chain = detail["escalation"]
+    return reminders + [(TimerKind.ESCALATION.value, str(n), timedelta(seconds=one["after"])) for n, one in enumerate(chain, 1)]
+
+
 def _goes_over(asked: store.Asked, node: Node | None, kept: int | None) -> bool:
     if asked.status == RequestStatus.PENDING:
         return asked.wait_id == kept
@@ -109,9 +144,9 @@ def _goes_over(asked: store.Asked, node: Node | None, kept: int | None) -> bool:
 
 def _same(asked: store.Asked, question: Mapping[str, Any]) -> bool:
     """Whether a node would ask the same people, about the same node's candidate, for the same answers."""
-    return (asked.candidate_node, asked.role, asked.answers, asked.self_approval) == (
+    return (asked.candidate_node, asked.ladder, asked.answers, asked.self_approval) == (
         question["candidate_node"],
-        question["role"],
+        question["ladder"],
         list(question["answers"]),
         bool(question["self_approval"]),
     )

@@ -35,29 +35,34 @@ def lock(request_id: int, wait_id: int, using: str) -> bool:
 
 
 FACTS = """
-SELECT r.status, r.role, r.answers, r.self_approval, r.requester_id, r.digest, r.candidate, r.intent_version, i.version, i.status,
-    w.status, coalesce(o.epoch, r.epoch), w.epoch, coalesce(o.status = 'open' AND o.evidence IS NULL AND o.epoch = w.epoch, false),
-    coalesce(r.expires_at <= flows_now(), false), v.by_id, v.by_label, v.verdict, v.digest
+SELECT r.status, r.steps, r.step, r.given, r.escalation, r.escalated, r.audiences, r.answers, r.self_approval, r.requester_id, r.digest,
+    r.candidate, w.flow_name, r.intent_version, i.version, i.status, w.status, coalesce(o.epoch, r.epoch), w.epoch,
+    coalesce(o.status = 'open' AND o.evidence IS NULL AND o.epoch = w.epoch, false), coalesce(r.expires_at <= flows_now(), false)
 FROM outlast_approval_request r
 JOIN outlast_workflow w ON w.id = r.workflow_id
 JOIN outlast_intent i ON i.id = r.intent_id
 LEFT JOIN outlast_wait o ON o.id = r.wait_id
-LEFT JOIN outlast_review v ON v.request_id = r.id AND v.refused = ''
 WHERE r.id = %(id)s::bigint
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A request and what it is bound to, as one snapshot shows them; the last four name the answer that was taken."""
+    """A request and what it is bound to, as one snapshot shows them."""
 
     status: str
-    role: str
+    steps: list[dict[str, Any]]
+    step: int
+    given: int
+    escalation: list[dict[str, Any]]
+    escalated: int
+    audiences: list[str]
     answers: list[str]
     self_approval: bool
     requester: Any
     digest: str
     candidate: Any
+    flow_name: str
     intent_version: int
     intent_version_now: int
     intent_status: str
@@ -66,10 +71,11 @@ class Recorded:
     epoch_now: int
     waiting: bool
     expired: bool
-    first_by: Any
-    first_label: str | None
-    first_verdict: str | None
-    first_digest: str | None
+
+    @property
+    def need(self) -> int:
+        """How many must approve in the step that is asked now."""
+        return int(self.steps[self.step]["need"])
 
 
 def facts(request_id: int, using: str) -> Recorded | None:
@@ -78,30 +84,34 @@ def facts(request_id: int, using: str) -> Recorded | None:
     if not rows:
         return None
     row = list(rows[0])
-    row[6] = loads(row[6])
+    for column in (1, 4, 11):
+        row[column] = loads(row[column])
     return Recorded(*row)
 
 
 REPLACE = """
 UPDATE outlast_approval_request
-SET status = CASE WHEN status = 'approved' AND expires_at <= flows_now() THEN 'expired' ELSE 'invalidated' END
-WHERE workflow_id = %(workflow)s::uuid AND node = %(node)s AND status IN ('pending', 'approved')
+SET status = CASE WHEN status = 'changes_requested' THEN 'superseded' WHEN status = 'approved' AND expires_at <= flows_now() THEN 'expired'
+    ELSE 'invalidated' END
+WHERE workflow_id = %(workflow)s::uuid AND node = %(node)s AND status IN ('pending', 'approved', 'changes_requested')
 RETURNING id
 """
 
 
 def replace(workflow_id: Any, node: str, using: str) -> list[int]:
-    """A new question is asked at this node: what was open or unused there counts no longer."""
+    """A new question is asked at this node: what was open or unused there counts no longer, and what changes were asked for is superseded."""
     return [row[0] for row in run("replace requests", REPLACE, {"workflow": workflow_id, "node": node}, using)]
 
 
 OPEN = """
 INSERT INTO outlast_approval_request (
-    workflow_id, wait_id, node, visit, role, answers, self_approval, candidate_node, candidate, evidence, digest, revision, intent_id,
-    intent_version, epoch, policy_version, state_versions, requester_id, requester_label, asked_at, expires_at, on_expiry, status, answer)
-SELECT w.id, o.id, o.node, o.visit, %(role)s, %(answers)s::text[], %(self_approval)s::bool, %(candidate_node)s, %(candidate)s::jsonb,
-    %(evidence)s::jsonb, %(digest)s, %(revision)s::int, w.intent_id, w.intent_version, w.epoch, w.policy_version, o.state_versions,
-    w.user_id, w.user_label, flows_now(), o.deadline_at, %(on_expiry)s, 'pending', ''
+    workflow_id, wait_id, node, visit, steps, escalation, ladder, bulk, answers, self_approval, candidate_node, candidate, evidence, digest,
+    revision, intent_id, intent_version, epoch, policy_version, state_versions, requester_id, requester_label, asked_at, expires_at, on_expiry,
+    status, answer, step, given, escalated, audiences, claimed_label)
+SELECT w.id, o.id, o.node, o.visit, %(steps)s::jsonb, %(escalation)s::jsonb, %(ladder)s, %(bulk)s::bool, %(answers)s::text[],
+    %(self_approval)s::bool, %(candidate_node)s, %(candidate)s::jsonb, %(evidence)s::jsonb, %(digest)s, %(revision)s::int, w.intent_id,
+    w.intent_version, w.epoch, w.policy_version, o.state_versions, w.user_id, w.user_label, flows_now(), o.deadline_at, %(on_expiry)s,
+    'pending', '', 0, 0, 0, %(audiences)s::text[], ''
 FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
 WHERE o.id = %(wait)s::bigint AND o.status = 'open' AND o.epoch = w.epoch
 RETURNING id
@@ -110,10 +120,14 @@ RETURNING id
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of whom; the candidate and its evidence as JSON text."""
+    """What is asked of whom; the candidate and its evidence, steps and escalation as JSON text. `audiences`: who may answer at first."""
 
     wait: int
-    role: str
+    steps: str
+    escalation: str
+    ladder: str
+    bulk: bool
+    audiences: Sequence[str]
     answers: Sequence[str]
     self_approval: bool
     candidate_node: str
@@ -127,12 +141,14 @@ class Question:
 def open_request(question: Question, using: str) -> int | None:
     """Write the request behind an open wait; its binding is selected from the rows it is bound to."""
     params = {name: getattr(question, name) for name in Question.__slots__}
-    rows = run("open request", OPEN, {**params, "answers": list(question.answers)}, using)
+    params |= {"answers": list(question.answers), "audiences": list(question.audiences)}
+    rows = run("open request", OPEN, params, using)
     return rows[0][0] if rows else None
 
 
 ANSWER = """
-UPDATE outlast_approval_request r SET status = %(status)s, answer = %(answer)s, answered_at = flows_now()
+UPDATE outlast_approval_request r
+SET status = %(status)s, answer = %(answer)s, answered_at = flows_now(), given = given + CASE WHEN %(answer)s = 'approved' THEN 1 ELSE 0 END
 FROM outlast_workflow w, outlast_wait o
 WHERE r.id = %(id)s::bigint AND r.status = 'pending' AND r.digest = %(digest)s AND (r.expires_at > flows_now()) IS NOT FALSE
   AND w.id = r.workflow_id AND o.id = r.wait_id AND w.epoch = o.epoch AND w.intent_version = r.intent_version
@@ -146,15 +162,78 @@ def answer(request_id: int, *, status: str, answer: str, digest: str, using: str
     return bool(run("answer request", ANSWER, params, using))
 
 
+COUNT = """
+UPDATE outlast_approval_request r SET step = %(step)s::int, given = %(given)s::int, audiences = %(audiences)s::text[]
+FROM outlast_workflow w, outlast_wait o
+WHERE r.id = %(id)s::bigint AND r.status = 'pending' AND r.digest = %(digest)s AND (r.expires_at > flows_now()) IS NOT FALSE
+  AND r.step = %(was_step)s::int AND r.given = %(was_given)s::int
+  AND w.id = r.workflow_id AND o.id = r.wait_id AND w.epoch = o.epoch AND w.intent_version = r.intent_version
+RETURNING r.id
+"""
+
+
+def count(
+    request_id: int, *, digest: str, was: tuple[int, int], now: tuple[int, int], audiences: Sequence[str], using: str
+) -> bool:
+    """Count an approval that is not the last: `was` and `now` are (step, approvals given in it). The guard is that of an answer."""
+    params = {"id": request_id, "digest": digest, "audiences": list(audiences)}
+    params |= {"was_step": was[0], "was_given": was[1], "step": now[0], "given": now[1]}
+    return bool(run("count approval", COUNT, params, using))
+
+
+ESCALATE = """
+UPDATE outlast_approval_request r SET escalated = %(escalated)s::int, audiences = %(audiences)s::text[]
+WHERE r.id = %(id)s::bigint AND r.status = 'pending' AND r.escalated < %(escalated)s::int AND r.step = %(step)s::int
+RETURNING r.id
+"""
+
+
+def escalate(request_id: int, *, escalated: int, step: int, audiences: Sequence[str], using: str) -> bool:
+    """Let more people answer a pending request; its step is the one that was read under the lock."""
+    params = {"id": request_id, "escalated": escalated, "step": step, "audiences": list(audiences)}
+    return bool(run("escalate request", ESCALATE, params, using))
+
+
+REVOKE = """
+UPDATE outlast_approval_request SET status = 'revoked' WHERE id = %(id)s::bigint AND status = 'approved' RETURNING id
+"""
+
+
+def revoke(request_id: int, using: str) -> bool:
+    """Take back an approval that nothing has used."""
+    return bool(run("revoke approval", REVOKE, {"id": request_id}, using))
+
+
+CLAIM = """
+UPDATE outlast_approval_request
+SET claimed_by_id = %(user)s, claimed_label = %(label)s, claimed_at = CASE WHEN %(label)s <> '' THEN flows_now() END
+WHERE id = %(id)s::bigint AND status = 'pending'
+RETURNING id
+"""
+
+
+def claim(request_id: int, user: Any, label: str, using: str) -> bool:
+    """Note who looks at a pending request; nobody with an empty label."""
+    return bool(run("claim request", CLAIM, {"id": request_id, "user": user, "label": label}, using))
+
+
+BEHIND = "SELECT wait_id, id FROM outlast_approval_request WHERE wait_id = ANY (%(waits)s::bigint[]) AND status = 'pending' ORDER BY id"
+
+
+def behind(waits: Sequence[int], using: str) -> dict[int, int]:
+    """The pending requests behind these waits, by wait."""
+    return dict(run("requests behind waits", BEHIND, {"waits": list(waits)}, using))
+
+
 CLOSE = """
 UPDATE outlast_approval_request
-SET status = CASE WHEN %(how)s = 'expired' AND expires_at <= flows_now() THEN 'expired' ELSE 'withdrawn' END
+SET status = CASE WHEN %(how)s = 'expired' AND expires_at <= flows_now() THEN 'expired' ELSE 'cancelled' END
 WHERE wait_id = ANY (%(waits)s::bigint[]) AND status = 'pending'
 RETURNING id, status
 """
 
 END = """
-UPDATE outlast_approval_request SET status = CASE status WHEN 'approved' THEN 'invalidated' ELSE 'withdrawn' END
+UPDATE outlast_approval_request SET status = CASE status WHEN 'approved' THEN 'invalidated' ELSE 'cancelled' END
 WHERE workflow_id = ANY (%(workflows)s::uuid[]) AND status IN ('pending', 'approved')
 RETURNING id
 """
@@ -172,7 +251,7 @@ def end(workflows: Sequence[UUID], using: str) -> list[int]:
 
 
 ASKED = """
-SELECT id, wait_id, node, status, candidate_node, role, answers, self_approval, digest, on_expiry FROM outlast_approval_request
+SELECT id, wait_id, node, status, candidate_node, ladder, answers, self_approval, digest, on_expiry FROM outlast_approval_request
 """
 ASKED_BY = ASKED + "WHERE wait_id = %(wait)s::bigint"
 LIVE = ASKED + "WHERE workflow_id = %(workflow)s::uuid AND status IN ('pending', 'approved') ORDER BY id"
@@ -187,7 +266,7 @@ class Asked:
     node: str
     status: str
     candidate_node: str
-    role: str
+    ladder: str
     answers: list[str]
     self_approval: bool
     digest: str
@@ -206,7 +285,7 @@ def live(workflow_id: Any, using: str) -> list[Asked]:
 
 
 RETIRE = """
-UPDATE outlast_approval_request SET status = CASE status WHEN 'approved' THEN 'invalidated' ELSE 'withdrawn' END
+UPDATE outlast_approval_request SET status = CASE status WHEN 'approved' THEN 'invalidated' ELSE 'cancelled' END
 WHERE id = ANY (%(ids)s::bigint[]) AND status IN ('pending', 'approved')
 RETURNING id
 """
@@ -264,7 +343,7 @@ def newest(workflow_id: Any, nodes: Sequence[str], using: str) -> list[Newest]:
 
 
 OF_WORKFLOWS = """
-SELECT workflow_id, wait_id, node, id, digest, intent_version, answer, expires_at, used_by, candidate_node, role, answers, self_approval
+SELECT workflow_id, wait_id, node, id, digest, intent_version, answer, expires_at, used_by, candidate_node, ladder, answers, self_approval
 FROM outlast_approval_request
 WHERE workflow_id = ANY (%(workflows)s::uuid[]) ORDER BY workflow_id, id
 """
@@ -284,7 +363,7 @@ class Past:
     expires_at: datetime | None
     used_by: int | None
     candidate_node: str
-    role: str
+    ladder: str
     answers: list[str]
     self_approval: bool
 

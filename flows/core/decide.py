@@ -18,8 +18,8 @@ from flows.core import deadlines, gate, payload
 from flows.core.deadlines import Late
 from flows.core.definition import Definition
 from flows.core.moves import CancelSelf, Finish, Goto, Move, Open, Park, Rest, RetryLater, Run, Suspend
-from flows.core.nodes.base import Node
 from flows.core.nodes.approval import Approval
+from flows.core.nodes.base import Node
 from flows.core.nodes.waits import expire
 from flows.core.protocol import Outcome, Status
 from flows.core.releases import RELEASE_CHANGED, moved

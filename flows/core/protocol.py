@@ -145,6 +145,8 @@ class TimerKind(StrEnum):
     COMMITMENT_DEADLINE = "commitment_deadline"
     FRESHNESS = "freshness"
     SLA = "sla"
+    REMINDER = "reminder"
+    ESCALATION = "escalation"
 
 
 class WakeCause(StrEnum):
@@ -267,6 +269,9 @@ WAIT_KINDS: dict[str, WaitKind] = {
         WaitKind("dependency_health", "recovery of the dependency", "operators", "the dependency's team", "capacity"),
     )
 }  # fmt: skip
+
+#: Moments at which the plane of a wait is told, and nobody is woken: people are reminded, or others may answer too.
+FOR_PEOPLE = (TimerKind.REMINDER.value, TimerKind.ESCALATION.value)
 
 #: Kinds that a person's resume ends, and those that stand for a suspension.
 RESUMED = tuple(name for name, kind in WAIT_KINDS.items() if kind.resumes)

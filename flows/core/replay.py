@@ -26,6 +26,7 @@ What the record does not hold, and how it is met:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from flows.core import canonical, legal, looked, recalled
 from flows.core.compare import described, differences
@@ -35,10 +36,10 @@ from flows.core.definition import Definition
 from flows.core.failures import recorded
 from flows.core.fold import FIELDS
 from flows.core.history import BY_ENGINE, IN_DOUBT, Drift, History, Logged, Step
-from flows.core.moves import Move, Run
+from flows.core.moves import Move, Park, Run, Suspend
 from flows.core.nodes.activity import Activity, Decision
-from flows.core.nodes.approval import Approval
-from flows.core.protocol import SUSPENDED
+from flows.core.nodes.approval import NOBODY_ELIGIBLE, Approval
+from flows.core.protocol import SUSPENDED, Outcome
 from flows.core.state import Completed, Entered, Failed, State, Trigger, Woken
 from flows.core.verdicts import Verdict
 
@@ -143,7 +144,11 @@ class Replay:
         closing = t.trigger != "rest"
         state = course.state(t, closing=closing, doubt=bool(t.note.get(IN_DOUBT)))
         known = recalled.facts(course, t, self.definition, state, closing=closing)
-        return decide(self.definition, state, self._trigger(t, state), known)
+        decided = decide(self.definition, state, self._trigger(t, state), known)
+        if t.error_code == NOBODY_ELIGIBLE and isinstance(decided.move, Park):  # who could be asked then, no row says
+            nobody = Suspend(decided.move.node, Outcome.HUMAN_REQUIRED, NOBODY_ELIGIBLE, via=decided.move.via)
+            return replace(decided, move=nobody)
+        return decided
 
     def _trigger(self, t: Logged, state: State) -> Trigger:
         if t.trigger == "completed":
@@ -255,4 +260,4 @@ class Replay:
 def question_of(node: Approval) -> tuple[str, str, tuple[str, ...], bool]:
     """What an approval node asks of whom, as `Asked.question` has it."""
     asks = node.question
-    return asks["candidate_node"], asks["policy"], tuple(asks["answers"]), bool(asks["self_approval"])
+    return asks["candidate_node"], asks["ladder"], tuple(asks["answers"]), bool(asks["self_approval"])

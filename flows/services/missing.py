@@ -64,7 +64,7 @@ def _people(definitions: Iterable[Definition], using: str) -> Iterator[Missing]:
         for app, codename in Permission.objects.using(using).values_list("content_type__app_label", "codename")
     }
     for where, what, name in [*(one for definition in definitions for one in _named(definition)), *_escalated()]:
-        permission = what == "authority" or ("." in name and what != "role")
+        permission = what in ("authority", "permission") or ("." in name and what != "role")
         known = permissions if permission else groups
         if name not in known:
             kind = "permission" if permission else "group"
@@ -82,9 +82,9 @@ def _named(definition: Definition) -> Iterator[tuple[str, str, str]]:
     view = View(definition)
     for name, node in view.nodes.items():
         where = f"{definition.name}, node {name!r}"
-        role = view.option(name, "role")
-        if isinstance(node, Approval) and isinstance(role, str) and role:
-            yield where, "role", role
+        if isinstance(node, Approval):
+            for asked in (*node.ladder, *node.escalation):
+                yield from ((where, what, named) for what in ("role", "permission") if (named := getattr(asked, what)))
         if isinstance(node.gate, Gate) and DEFAULTS["AUTHORITY"] == conf.AUTHORITY:
             yield from ((where, "authority", permission) for permission in node.gate.authority)
     for _, what, node_name, deadline in deadlines.all_of(view):

@@ -25,6 +25,7 @@ from flows.core.decide import Decided, decide
 from flows.core.errors import LostOwnership
 from flows.core.gate import Refusal
 from flows.core.nodes.activity import Activity
+from flows.core.nodes.approval import NOBODY_ELIGIBLE
 from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.core.verdicts import Verdict
@@ -265,6 +266,9 @@ def _park(
     if not move.event_type and plane is None:
         return _leave(owned, arrow)
     with committing("park", owned.using):
+        if plane is not None and (reason := plane.lacking(owned.using, owned.row.id, move)):
+            nobody = moves.Suspend(move.node, Outcome.HUMAN_REQUIRED, NOBODY_ELIGIBLE, reason, via=move.via)
+            return _leave(owned, arrows.suspend(owned, replace(decided, move=nobody), nobody, ending))
         early = None
         if move.event_type:
             locks.channel(move.event_type, move.keys[0], owned.using)

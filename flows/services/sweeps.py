@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
+from flows import registry
 from flows.conf import conf
 from flows.core.protocol import AttemptOutcome
 from flows.core.retry import timeout_failure
@@ -70,6 +71,7 @@ def fire_timers(using: str) -> int:
             due = timers.lock_due(conf.SWEEP_BATCH, using)
             fired = timers.fire(due, conf.PRIORITY_SECONDS, using) if due else timers.Fired([], [])
             deadlines.release(fired.releasing, using)
+            registry.due(fired.for_people, using)
             hint_ready([row[:4] for row in fired.told if row[4] == "waiting"], using)
         if fired.breached:
             breach.tell(conf.SWEEP_BATCH, using)

@@ -31,7 +31,7 @@ def test_an_approval_of_a_goal_that_is_gone_is_rejected(world: World) -> None:
     assert not decide(request, verdict="approve", digest=request.digest, by=world.rita)
     world.worker.run()
     assert world.workflow(request).status == "superseded"
-    assert world.status(request) == "withdrawn"
+    assert world.status(request) == "cancelled"
 
 
 @pytest.mark.failure("timer fires twice")

@@ -131,7 +131,7 @@ def test_an_answer_that_meets_the_end_of_its_workflow_never_runs(world: World, e
             assert world.status(request) == "invalidated"
         else:
             assert decided.code == ("WORKFLOW_ENDED" if ending == "cancel" else "INTENT_SUPERSEDED")
-            assert world.status(request) == "withdrawn"
+            assert world.status(request) == "cancelled"
             assert world.refusals(request) == [decided.code]
         world.worker.run()
         row = world.workflow(request)

@@ -9,8 +9,8 @@ from flows.core import canonical
 from flows.core.gate.check import Asked, Check, Known, Refusal
 from flows.core.nodes import candidate_of
 from flows.core.nodes.activity import Activity
-from flows.core.nodes.pipeline import Pipeline
 from flows.core.nodes.approval import Approval
+from flows.core.nodes.pipeline import Pipeline
 from flows.core.state import ApprovalFact, Look, VerificationFact
 from flows.core.verdicts import Verdict
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from flows.core.gate.check import Asked, Check, Known, Refusal
-from flows.core.nodes.pipeline import Pipeline
 from flows.core.nodes.approval import Approval
+from flows.core.nodes.pipeline import Pipeline
 from flows.core.verdicts import Verdict
 
 

@@ -45,6 +45,7 @@ RULES: tuple[Rule, ...] = (
     deadlines.budgets_agree,
     approvals.gates_ask_approvals,
     approvals.candidates_exist,
+    approvals.asks_somebody,
     *gates.RULES,
     loops.limits_count,
     loops.cycles_have_a_step,

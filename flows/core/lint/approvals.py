@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
+from flows.core.errors import DefinitionError
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import Edge, View, reachable
-from flows.core.nodes import Activity, Approval, Wait
+from flows.core.nodes import Activity, Approval, Escalation, Reviewers, Wait
 from flows.core.requirements import Gate
+from flows.core.spans import LONGEST
+
+#: So many steps, and so many reminders and escalations, are taken.
+MAX_STEPS = 20
 
 
 def gates_ask_approvals(view: View) -> Iterator[Problem]:
@@ -37,6 +43,46 @@ def candidates_exist(view: View) -> Iterator[Problem]:
             hint = f"Let every way to {name!r} lead through {node.candidate!r}, and leave it by a result, not by an error."
             message = f"Node {name!r} can be reached before {node.candidate!r} has a result to ask about."
             yield view.problem("E018", message, hint, name)
+
+
+def asks_somebody(view: View) -> Iterator[Problem]:
+    """Every step of an Approval names people, and every moment of it comes after the request."""
+    for name, node in view.nodes.items():
+        if not isinstance(node, Approval):
+            continue
+        for wrong, hint in _miswritten(view, name, node):
+            yield view.problem("E078", f"Node {name!r} {wrong}", hint, name)
+
+
+def _miswritten(view: View, name: str, node: Approval) -> Iterator[tuple[str, str]]:
+    examples = {
+        "steps": (Reviewers, 'steps=[Reviewers("developers", need=2)]'),
+        "escalation": (Escalation, 'escalation=[Escalation("managers", hours=8)]'),
+        "reminders": (timedelta, "reminders=[hours(4)]"),
+    }
+    for option, (kind, example) in examples.items():
+        given = view.option(name, option)
+        if not isinstance(given, list | tuple):
+            return  # that is said of every option
+        if strange := [one for one in given if not isinstance(one, kind)]:
+            yield f"has {strange[0]!r:.60} in {option}=.", f"Write {example}."
+            return
+        if len(given) > MAX_STEPS:
+            yield f"has {len(given)} entries in {option}=.", f"At most {MAX_STEPS} are taken."
+    if any(not timedelta(0) < moment <= LONGEST for moment in node.reminders):
+        yield (
+            "has a reminder that comes at no moment after the request.",
+            "A reminder comes some time after it: reminders=[hours(4)].",
+        )
+    try:
+        own, ladder = node.own, node.ladder
+    except (DefinitionError, TypeError) as fault:
+        yield f"cannot ask: {fault}", 'Name who may answer: role="reviewers", pool=…, permission=…, to=… or steps=[Reviewers(…)].'
+        return
+    if node.steps and own != Reviewers():
+        yield "has steps= beside role, pool, permission, to or need.", "Say whom each step asks in steps= alone."
+    if any(step.empty for step in ladder):
+        yield "asks nobody.", 'Name who may answer: role="a Django group", pool=…, permission=…, to=… or steps=[Reviewers(…)].'
 
 
 def _reached_without(view: View, candidate: str) -> set[str]:

@@ -39,6 +39,14 @@ TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "span": ((timedelta, NONE), "Sleep(hours(3), then=…)"),
     "candidate": ((str,), 'candidate="propose"'),
     "role": ((str,), 'role="release-manager"'),
+    "pool": ((str,), 'pool="release managers"'),
+    "permission": ((str,), 'permission="shop.release"'),
+    "need": ((int,), "need=2"),
+    "bulk": ((bool,), "bulk=True"),
+    "self_approval": ((bool,), "self_approval=True"),
+    "steps": ((list, tuple), 'steps=[Reviewers("developers", need=2), Reviewers("lawyers")]'),
+    "reminders": ((list, tuple), "reminders=[hours(4), hours(20)]"),
+    "escalation": ((list, tuple), 'escalation=[Escalation("managers", hours=8)]'),
     "outcome": ((Outcome,), "End(COMPLETE)"),
 }
 
@@ -53,7 +61,6 @@ META_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
 #: Option that must not be empty → (code, what is wrong, the way out).
 EMPTY = {
     "queue": ("E024", "has an empty queue.", 'Leave queue= away, or name one: queue="agents".'),
-    "role": ("E027", "has an empty role: nobody could answer.", "Name the Django group whose members may answer."),
 }
 
 PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")

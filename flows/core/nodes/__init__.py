@@ -1,7 +1,8 @@
 """The node kinds. Each is one class; a later kind is one more file here."""
 
 from flows.core.nodes.activity import Activity, Candidate, Decision, candidate_of
-from flows.core.nodes.approval import Approval, Reviewers
+from flows.core.nodes.approval import Approval
+from flows.core.nodes.audience import Escalation, Reviewers
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import Pipeline, Step
 from flows.core.nodes.plain import COMPLETE, FAILED, Branch, End
@@ -16,6 +17,7 @@ __all__ = [
     "Candidate",
     "Decision",
     "End",
+    "Escalation",
     "Node",
     "Pipeline",
     "Reviewers",

@@ -1,19 +1,21 @@
 """Approval: people are asked about one exact candidate. Who answers, how many of them and in which order is a ladder of steps (F3 to F5).
 
-Each step names who may answer: members of a role (a Django group), of a pool, holders of a permission; all that it names. `need` of them approve, then the
-next step that applies is asked. A no, or a wish for changes, of any of them ends the request at once. Nobody counts twice in one request.
+`need` people of a step approve, then the next step that applies is asked. A no, or a wish for changes, of any of them ends the request at once.
+Nobody counts twice in one request. Reminders and escalations are moments after it was made; neither answers it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from flows.core import canonical
 from flows.core.errors import DefinitionError
 from flows.core.moves import Goto, Move, Park, Rest, Suspend
-from flows.core.nodes.activity import candidate_of, qualified
+from flows.core.nodes.activity import candidate_of
+from flows.core.nodes.audience import Escalation, Reviewers
 from flows.core.nodes.base import Node, need_text
 from flows.core.nodes.waits import UNDECLARED_CHOICE, deadline_target, expire
 from flows.core.policies import Deadline, Visits
@@ -22,46 +24,7 @@ from flows.core.state import State, Trigger
 
 APPROVAL_EXPIRED = "APPROVAL_EXPIRED"
 CANDIDATE_MISSING = "CANDIDATE_MISSING"
-MAX_STEPS = 20
-
-
-@dataclass(frozen=True)
-class Reviewers:
-    """One step of the ladder: who may answer, and how many of them must approve.
-
-    Args:
-        role: a Django group. pool: a pool of reviewers. permission: "app.codename". At least one; who answers is in all that are named.
-        need: how many people must approve here. when: pure function of the state: whether this step applies; default always.
-        name: what reviewers are shown; default: whom it asks.
-    """
-
-    role: str = ""
-    pool: str = field(kw_only=True, default="")
-    permission: str = field(kw_only=True, default="")
-    need: int = field(kw_only=True, default=1)
-    when: Callable[[State], Any] | None = field(kw_only=True, default=None)
-    name: str = field(kw_only=True, default="")
-
-    @property
-    def whom(self) -> str:
-        """Whom it asks, in words."""
-        return " and ".join(one for one in (self.role, self.pool and f"pool {self.pool}", self.permission) if one)
-
-    @property
-    def frozen(self) -> dict[str, Any]:
-        """As it is kept with a request."""
-        return {
-            "name": self.name or self.whom,
-            "role": self.role,
-            "pool": self.pool,
-            "permission": self.permission,
-            "need": self.need,
-        }
-
-    @property
-    def shape(self) -> dict[str, Any]:
-        """What of it makes another question: with a condition, its name and not its code."""
-        return {**self.frozen, "when": qualified(self.when) if self.when is not None else ""}
+NOBODY_ELIGIBLE = "NOBODY_ELIGIBLE"
 
 
 @dataclass(frozen=True)
@@ -69,9 +32,14 @@ class Approval(Node):
     """Ask people about one exact candidate. The answer is bound to the candidate's digest; expiry never approves.
 
     Args:
-        candidate: the node whose candidate is asked about. role, pool, permission, need: who may answer, and how many must approve; or
-        steps: several of these in order, `Reviewers(…)`. self_approval: whether the accountable user may answer too.
+        candidate: the node whose candidate is asked about. role, pool, permission, to, need: who may answer, and how many must approve, as in
+            `Reviewers`; or
+        steps: several of these in order, `[Reviewers("developers", need=2), Reviewers("lawyers", when=is_large)]`.
+        self_approval: whether the accountable user may answer too.
+        reminders: moments after the request was made at which those who may answer are reminded: `[hours(4), hours(20)]`.
+        escalation: who may answer too after a while: `[Escalation("managers", hours=8)]`.
         expires: how long the request lives, and what then.
+        bulk: whether several such requests may be approved at once, by a selection (denied they always may be).
         approved, changes, denied: the node for each answer; without `changes` reviewers cannot ask for changes.
         visits: how often may be asked in all; default ten times, then a person must look.
     The node's result is `{"answer", "comment", "by", "digest", "request"}`; `by` is who gave the last answer.
@@ -83,9 +51,13 @@ class Approval(Node):
     role: str = field(kw_only=True, default="")
     pool: str = field(kw_only=True, default="")
     permission: str = field(kw_only=True, default="")
+    to: Callable[[State], str] | None = field(kw_only=True, default=None)
     need: int = field(kw_only=True, default=1)
     steps: Sequence[Reviewers] = field(kw_only=True, default=())
     expires: Deadline | None = field(kw_only=True, default=None)
+    reminders: Sequence[timedelta] = field(kw_only=True, default=())
+    escalation: Sequence[Escalation] = field(kw_only=True, default=())
+    bulk: bool = field(kw_only=True, default=False)
     approved: str = field(kw_only=True)
     denied: str = field(kw_only=True)
     changes: str = field(kw_only=True, default="")
@@ -95,30 +67,43 @@ class Approval(Node):
     @property
     def ladder(self) -> tuple[Reviewers, ...]:
         """The steps as declared; one made of the node's own options where none are."""
-        return tuple(self.steps) or (Reviewers(self.role, pool=self.pool, permission=self.permission, need=self.need),)
+        return tuple(self.steps) or (self.own,)
+
+    @property
+    def own(self) -> Reviewers:
+        """The step that the node's own options name."""
+        return Reviewers(self.role, pool=self.pool, permission=self.permission, to=self.to, need=self.need)
 
     def enter(self, state: State) -> Move:
         candidate = candidate_of(state, self.candidate)
         if candidate is None:
             return Suspend(self.name, Outcome.HUMAN_REQUIRED, CANDIDATE_MISSING, f"{self.candidate} has no result to ask about")
-        steps = [step for step in self.ladder if step.when is None or step.when(state)]
+        steps = [step.frozen(state) for step in self.ladder if step.when is None or step.when(state)]
         if not steps:
             raise DefinitionError(f"No step of approval {self.name} applies, so nobody would be asked.")
         return Park(
             self.name,
             self.kind,
-            f"waiting for an answer of {steps[0].whom}",
+            f"waiting for an answer of {steps[0]['name']}",
             deadline=self.expires.after if self.expires else None,
             on_expiry=self.expires.word if self.expires else "",
-            detail={"candidate": candidate, "steps": [step.frozen for step in steps], **self.question},
+            detail={
+                "candidate": candidate,
+                "steps": steps,
+                "escalation": [one.frozen for one in self.escalation],
+                "reminders": [moment.total_seconds() for moment in self.reminders],
+                "bulk": self.bulk,
+                **self.question,
+            },
         )
 
     @property
     def question(self) -> Mapping[str, Any]:
-        """What is asked of whom, but for the candidate. `policy`: the digest of the ladder as declared."""
+        """What is asked of whom, but for the candidate. `ladder`: the digest of the steps and the escalation, as declared."""
+        asks = {"steps": [step.shape for step in self.ladder], "escalation": [one.frozen for one in self.escalation]}
         return {
             "candidate_node": self.candidate,
-            "policy": canonical.digest([step.shape for step in self.ladder], f"the steps of {self.name}"),
+            "ladder": canonical.digest(asks, f"the steps of {self.name}"),
             "answers": [answer for answer in ("approved", "changes", "denied") if getattr(self, answer)],
             "self_approval": self.self_approval,
         }
@@ -151,13 +136,18 @@ class Approval(Node):
         yield from super().targets()
 
     def functions(self) -> Iterator[tuple[str, Callable[..., Any] | str | None]]:
+        yield from super().functions()
+        yield "to", self.to
         for number, step in enumerate(self.steps, 1):
             yield f"when of step {number}", step.when
+            yield f"to of step {number}", step.to
 
     def shape(self) -> Mapping[str, Any]:
+        """An approval of a single role looks as it did before there were ladders: runs that wait at one are not cut off."""
         ladder = self.ladder
-        one = {"role": ladder[0].role} if ladder == (Reviewers(ladder[0].role),) else {"steps": [step.shape for step in ladder]}
-        return {**super().shape(), "candidate": self.candidate, **one}
+        plain = ladder == (Reviewers(ladder[0].role),) and not self.escalation
+        asks = {"role": ladder[0].role} if plain else {"ladder": self.question["ladder"]}
+        return {**super().shape(), "candidate": self.candidate, **asks}
 
 
-__all__ = ["APPROVAL_EXPIRED", "CANDIDATE_MISSING", "Approval", "Reviewers"]
+__all__ = ["APPROVAL_EXPIRED", "CANDIDATE_MISSING", "NOBODY_ELIGIBLE", "Approval"]

@@ -60,7 +60,7 @@ def test_a_request_is_bound_to_all_it_must_be(world: World) -> None:
     request = world.ask({"text": "Hello."}, key="news-1")
     workflow = request.workflow
     wait = Wait.objects.get(pk=request.wait_id)
-    assert (request.workflow_id, request.node, request.visit, request.role) == (workflow.pk, "ask", 1, ROLE)
+    assert (request.workflow_id, request.node, request.visit, request.asked) == (workflow.pk, "ask", 1, ROLE)
     assert (request.intent_id, request.intent_version, request.epoch) == (workflow.intent_id, 1, 0)
     assert (request.requester, request.requester_label) == (world.robin, "robin")
     assert request.candidate == {
@@ -126,13 +126,13 @@ def test_somebody_outside_the_role_is_refused(world: World) -> None:
     request = world.ask()
     refuse(world, request, "NOT_PERMITTED", "Your account may not answer", by=world.vera)
     world.vera.user_permissions.add(Permission.objects.get(codename="answer_request"))
-    refuse(world, request, "WRONG_ROLE", f"Only members of the group “{ROLE}”", by=world.vera)
+    refuse(world, request, "NOT_ASKED", f"This request is put to {ROLE}.", by=world.vera)
 
 
 @pytest.mark.req("F3")
 def test_a_superuser_needs_the_role_too(world: World) -> None:
     request = world.ask()
-    refuse(world, request, "WRONG_ROLE", "Only members of the group", by=world.sue)
+    refuse(world, request, "NOT_ASKED", "This request is put to", by=world.sue)
     world.sue.groups.add(world.rita.groups.get())
     assert world.decide(request, by=world.sue)
 

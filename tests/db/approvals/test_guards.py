@@ -47,7 +47,14 @@ def test_the_trigger_knows_the_same_moves_as_the_core(world: World, target: Requ
 
 def columns(status: RequestStatus) -> str:
     """The columns that such a status carries."""
-    answered = {"approved": "approved", "consumed": "approved", "denied": "denied", "changes_requested": "changes"}.get(status)
+    answered = {
+        "approved": "approved",
+        "consumed": "approved",
+        "denied": "denied",
+        "changes_requested": "changes",
+        "revoked": "approved",
+        "superseded": "changes",
+    }.get(status)
     answer = f"answer = '{answered}', answered_at = coalesce(answered_at, now())" if answered else "answer = answer"
     used = "used_by = 1, used_at = now()" if status == "consumed" else "used_by = used_by"
     return f"{answer}, {used}"
@@ -60,7 +67,10 @@ def columns(status: RequestStatus) -> str:
         "digest = 'sha256:0'",
         "candidate = '{}'",
         "evidence = NULL",
-        "role = 'everybody'",
+        "ladder = 'everybody'",
+        "steps = '[]'",
+        "escalation = '[{}]'",
+        "bulk = true",
         "intent_version = 9",
         "epoch = 9",
         "expires_at = NULL",
@@ -88,7 +98,7 @@ def test_an_answer_is_written_once(world: World) -> None:
     [
         ("approved", ""),
         ("denied", ", answer = 'approved', answered_at = now()"),
-        ("withdrawn", ", answer = 'approved', answered_at = now()"),
+        ("cancelled", ", answer = 'approved', answered_at = now()"),
         ("nonsense", ""),
     ],
 )

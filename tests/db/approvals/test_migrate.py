@@ -108,7 +108,7 @@ def test_another_question_is_asked_anew(world: World, second: Second, change: di
     assert (fresh.status, fresh.epoch, world.workflow(request).status) == ("pending", 1, "waiting")
     assert fresh.pk != request.pk
     refused = world.decide(request)
-    assert refused.code in ("REQUEST_WITHDRAWN", "REQUEST_INVALIDATED", "ANSWERED_BEFORE", "NOT_WAITING", "ALREADY")
+    assert refused.code in ("REQUEST_CANCELLED", "REQUEST_INVALIDATED", "ANSWERED_BEFORE", "NOT_WAITING", "ALREADY")
     assert world.status(fresh) == "pending"
     told = list(Notice.objects.values_list("outcome", "code"))
     assert told == ([] if answered else [("APPROVAL_WITHDRAWN", "WORKFLOW_MIGRATED")])
@@ -137,7 +137,7 @@ def test_led_past_its_question(world: World, second: Second) -> None:
     request = world.ask()
     second({"ask": "publish"})
     assert flows.migrate(request.workflow_id)
-    assert world.status(request) == "withdrawn"
+    assert world.status(request) == "cancelled"
     world.worker.run()
     fresh = world.request_of(world.workflow(request))
     assert (fresh.status, world.workflow(request).node) == ("pending", "ask")

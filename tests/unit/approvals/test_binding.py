@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from approvals.core.binding import SENTENCES, Code, First, Refusal, RequestFacts, ReviewFacts, judge, may_answer
+from approvals.core.binding import SENTENCES, Code, Refusal, RequestFacts, ReviewFacts, Taken, judge, may_answer, place_of
+from approvals.core.seats import Place
 from approvals.core.status import ANSWERED, ANSWERS, MOVES, STATUS_AFTER, RequestStatus, is_legal
 
 DIGEST = "sha256:" + "a" * 64
@@ -15,10 +16,10 @@ OTHER = "sha256:" + "b" * 64
 
 REQUEST = RequestFacts(
     status="pending",
-    role="editors",
+    whom="editors",
     answers=("approved", "changes", "denied"),
     self_approval=False,
-    requester=1,
+    requester="person 1",
     digest=DIGEST,
     sound_digest=DIGEST,
     intent_version=1,
@@ -30,11 +31,14 @@ REQUEST = RequestFacts(
     waiting=True,
     expired=False,
 )
+OWN = Place(2, "rita", "person 2")
+FOR_RON = Place(3, "ron", "person 3", delegation=7)
 REVIEW = ReviewFacts(
-    by=2, active=True, permitted=True, groups=frozenset({"editors"}), verdict="approve", digest=DIGEST, comment="Fine."
+    by=2, person="person 2", active=True, permitted=True, places=(OWN,), verdict="approve", digest=DIGEST, comment="Fine."
 )
-MINE = First(2, "rita", "approve", DIGEST)
-THEIRS = First(3, "ron", "deny", DIGEST)
+MINE = Taken(2, "rita", "approve", DIGEST, frozenset({"person 2"}))
+THEIRS = Taken(3, "ron", "deny", DIGEST, frozenset({"person 3"}))
+RONS = Taken(3, "ron", "approve", DIGEST, frozenset({"person 3"}))
 
 
 def code(request: dict[str, Any] | None = None, review: dict[str, Any] | None = None) -> Code | None:
@@ -51,15 +55,21 @@ def test_an_answer_for_exactly_this_pending_candidate_is_taken(verdict: str, wor
 REFUSED: list[tuple[Code, dict[str, Any], dict[str, Any]]] = [
     (Code.USER_INACTIVE, {}, {"active": False}),
     (Code.NOT_PERMITTED, {}, {"permitted": False}),
-    (Code.WRONG_ROLE, {}, {"groups": frozenset({"editor", "editors "})}),
-    (Code.WRONG_ROLE, {}, {"groups": frozenset()}),
-    (Code.SELF_APPROVAL, {"requester": 2}, {}),
-    (Code.ALREADY, {"status": "approved", "first": MINE}, {}),
-    (Code.ALREADY, {"status": "consumed", "first": MINE, "workflow_status": "complete", "waiting": False}, {}),
-    (Code.ANSWERED_BEFORE, {"status": "denied", "first": THEIRS}, {}),
-    (Code.ANSWERED_BEFORE, {"status": "approved", "first": MINE}, {"verdict": "deny"}),
-    (Code.ANSWERED_BEFORE, {"status": "approved", "first": MINE}, {"digest": OTHER}),
-    (Code.ANSWERED_BEFORE, {"status": "approved", "first": None}, {}),
+    (Code.NOT_ASKED, {}, {"places": ()}),
+    (Code.SELF_APPROVAL, {"requester": "person 2"}, {}),
+    (Code.SELF_APPROVAL, {"requester": "person 2"}, {"places": (OWN, FOR_RON)}),
+    (Code.SELF_APPROVAL, {"requester": "person 3"}, {"places": (FOR_RON,)}),
+    (Code.ALREADY, {"taken": (MINE,)}, {}),
+    (Code.COUNTED_BEFORE, {"taken": (MINE,)}, {"verdict": "deny"}),
+    (Code.COUNTED_BEFORE, {"taken": (MINE,)}, {"by": 9, "places": (Place(9, "rita2", "person 2"),)}),
+    (Code.COUNTED_BEFORE, {"taken": (RONS,)}, {"places": (FOR_RON,)}),
+    (Code.COUNTED_BEFORE, {"taken": (MINE,)}, {"verdict": "deny", "places": (FOR_RON,)}),
+    (Code.ALREADY, {"status": "approved", "taken": (MINE,)}, {}),
+    (Code.ALREADY, {"status": "consumed", "taken": (MINE,), "workflow_status": "complete", "waiting": False}, {}),
+    (Code.ANSWERED_BEFORE, {"status": "denied", "taken": (THEIRS,)}, {}),
+    (Code.ANSWERED_BEFORE, {"status": "approved", "taken": (MINE,)}, {"verdict": "deny"}),
+    (Code.ANSWERED_BEFORE, {"status": "approved", "taken": (MINE,)}, {"digest": OTHER}),
+    (Code.ANSWERED_BEFORE, {"status": "approved", "taken": ()}, {}),
     (Code.INTENT_SUPERSEDED, {"intent_version_now": 2}, {}),
     (Code.INTENT_SUPERSEDED, {"intent_status": "cancelled"}, {}),
     (Code.WORKFLOW_ENDED, {"workflow_status": "cancelled"}, {}),
@@ -68,7 +78,8 @@ REFUSED: list[tuple[Code, dict[str, Any], dict[str, Any]]] = [
     (Code.NOT_WAITING, {"epoch_now": 1}, {}),
     (Code.REQUEST_EXPIRED, {"expired": True}, {}),
     (Code.REQUEST_EXPIRED, {"status": "expired"}, {}),
-    (Code.REQUEST_WITHDRAWN, {"status": "withdrawn"}, {}),
+    (Code.REQUEST_CANCELLED, {"status": "cancelled"}, {}),
+    (Code.REQUEST_REVOKED, {"status": "revoked"}, {}),
     (Code.REQUEST_INVALIDATED, {"status": "invalidated"}, {}),
     (Code.NOT_WAITING, {"waiting": False}, {}),
     (Code.STALE_CANDIDATE, {}, {"digest": OTHER}),
@@ -94,19 +105,19 @@ def test_every_refusal_is_in_the_table_and_has_its_sentence() -> None:
 
 
 def test_a_sentence_says_who_and_what() -> None:
-    found = judge(dataclasses.replace(REQUEST, status="denied", first=THEIRS), REVIEW)
+    found = judge(dataclasses.replace(REQUEST, status="denied", taken=(THEIRS,)), REVIEW)
     assert found == Refusal(Code.ANSWERED_BEFORE, {"who": "ron", "answer": "deny"})
     assert found.sentence == "ron answered this request first (deny). That answer stands; yours is recorded and changes nothing."
 
 
 def test_who_comes_before_what() -> None:
     """A stranger is not told what became of the request."""
-    assert code({"status": "denied", "first": THEIRS, "requester": 2}, {"groups": frozenset()}) is Code.WRONG_ROLE
+    assert code({"status": "denied", "taken": (THEIRS,), "requester": "person 2"}, {"places": ()}) is Code.NOT_ASKED
     assert code({"workflow_status": "cancelled", "intent_status": "cancelled"}, {"permitted": False}) is Code.NOT_PERMITTED
 
 
 def test_self_approval_is_allowed_only_where_it_is_declared_or_nobody_is_accountable() -> None:
-    assert code({"requester": 2, "self_approval": True}) is None
+    assert code({"requester": "person 2", "self_approval": True}) is None
     assert code({"requester": None}) is None
 
 
@@ -120,9 +131,21 @@ def test_the_form_is_offered_to_those_who_could_answer() -> None:
     late = may_answer(dataclasses.replace(REQUEST, expired=True), nothing_said)
     assert late is not None
     assert late.code is Code.REQUEST_EXPIRED
-    done = may_answer(dataclasses.replace(REQUEST, status="approved", first=MINE), nothing_said)
+    done = may_answer(dataclasses.replace(REQUEST, status="approved", taken=(MINE,)), nothing_said)
     assert done is not None
     assert done.code is Code.ANSWERED_BEFORE
+
+
+def test_an_answer_counts_in_the_own_name_where_there_is_one() -> None:
+    both = dataclasses.replace(REVIEW, places=(OWN, FOR_RON))
+    assert place_of(REQUEST, both) == OWN
+    assert place_of(dataclasses.replace(REQUEST, taken=(RONS,)), both) == OWN
+    assert place_of(REQUEST, dataclasses.replace(REVIEW, places=(FOR_RON,))) == FOR_RON
+
+
+def test_after_the_first_of_two_somebody_else_can_still_answer() -> None:
+    assert code({"taken": (RONS,)}) is None
+    assert code({"taken": (RONS,)}, {"verdict": "deny"}) is None
 
 
 def test_a_request_moves_forward_only() -> None:
@@ -131,6 +154,7 @@ def test_a_request_moves_forward_only() -> None:
     for source, targets in MOVES.items():
         assert RequestStatus.PENDING not in targets or source is None
     assert {status for status, targets in MOVES.items() if not targets} == (
-        ANSWERED - {RequestStatus.APPROVED} | {RequestStatus.EXPIRED, RequestStatus.WITHDRAWN, RequestStatus.INVALIDATED}
+        ANSWERED - {RequestStatus.APPROVED, RequestStatus.CHANGES_REQUESTED}
+        | {RequestStatus.EXPIRED, RequestStatus.CANCELLED, RequestStatus.REVOKED, RequestStatus.INVALIDATED}
     )
     assert set(STATUS_AFTER) == set(ANSWERS.values())

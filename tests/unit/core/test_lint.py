@@ -11,7 +11,21 @@ from flows.core import lint
 from flows.core.definition import Definition, Flow
 from flows.core.errors import StateConflict
 from flows.core.lint import CATALOGUE, PREFIX, RULES
-from flows.core.nodes import COMPLETE, FAILED, Activity, Approval, Branch, Decision, End, Pipeline, Sleep, Step, Wait
+from flows.core.nodes import (
+    COMPLETE,
+    FAILED,
+    Activity,
+    Approval,
+    Branch,
+    Decision,
+    End,
+    Escalation,
+    Pipeline,
+    Reviewers,
+    Sleep,
+    Step,
+    Wait,
+)
 from flows.core.nodes.base import Node
 from flows.core.policies import CANCEL, ESCALATE, FAIL, Checkpoint, Deadline, Retry, Visits
 from flows.core.requirements import Gate
@@ -271,7 +285,16 @@ WRONG: list[tuple[str, Callable[[], Definition], str, str]] = [
     ("E027", lambda: activity(retry=3), "Node 'first': retry is 3, which is an int.", ""),
     ("E027", lambda: activity(on=[StateConflict]), "Node 'first': on is [", "on={StateConflict"),
     ("E027", lambda: one(Decision(work, choices=["done"])), "Node 'first': choices is ['done']", ""),
-    ("E027", lambda: sound(ask=approval(role="")), "Node 'ask' has an empty role", "Django group"),
+    ("E078", lambda: sound(ask=approval(role="")), "Node 'ask' asks nobody.", "Django group"),
+    ("E078", lambda: sound(ask=approval(role="", steps=[Reviewers()])), "Node 'ask' asks nobody.", "steps="),
+    ("E078", lambda: sound(ask=approval(steps=[Reviewers("b")])), "Node 'ask' has steps= beside role", "alone"),
+    ("E078", lambda: sound(ask=approval(role="", steps=["b"])), "Node 'ask' has 'b' in steps=.", "Reviewers"),
+    ("E078", lambda: sound(ask=approval(need=0)), "Node 'ask' cannot ask: Reviewers(need=0)", "role="),
+    ("E078", lambda: sound(ask=approval(permission="release")), "Node 'ask' cannot ask: ", "app_label.codename"),
+    ("E078", lambda: sound(ask=approval(reminders=[hours(0)])), "Node 'ask' has a reminder", "hours(4)"),
+    ("E078", lambda: sound(ask=approval(reminders=[4])), "Node 'ask' has 4 in reminders=.", "hours(4)"),
+    ("E078", lambda: sound(ask=approval(reminders=[hours(1)] * 21)), "Node 'ask' has 21 entries", "20"),
+    ("E027", lambda: sound(ask=approval(escalation=Escalation("m", hours=1))), "Node 'ask': escalation is", "Escalation("),
     ("E027", lambda: declare({"deadline": hours(3)}), "Meta.deadline is datetime.timedelta", ""),
     ("E027", lambda: declare({"checkpoint": key}), "Meta.checkpoint is <function key", ""),
     ("E027", lambda: one(Pipeline(Step("a", work, timeout=5), then="done")), "Node 'first': the timeout of step 'a' is 5", ""),

@@ -161,6 +161,10 @@ def approval(**options: Any) -> Any:
     return node(Approval(candidate="propose", role="managers", **options))
 
 
+LADDER = {
+    "steps": [{"name": "", "need": 1, "audience": {"role": "managers"}, "when": ""}],
+    "escalation": [],
+}
 ARTIFACT = {"choice": "patch", "value": 1, "evidence": None, "digest": "sha256:abc", "revision": 1}
 
 
@@ -176,7 +180,11 @@ def test_an_approval_asks_about_the_exact_candidate() -> None:
         detail={
             "candidate": ARTIFACT,
             "candidate_node": "propose",
-            "role": "managers",
+            "steps": [{"name": "managers", "need": 1, "audience": {"role": "managers"}}],
+            "escalation": [],
+            "reminders": [],
+            "bulk": False,
+            "ladder": canonical.digest(LADDER),
             "answers": ["approved", "changes", "denied"],
             "self_approval": False,
         },

@@ -1,0 +1,51 @@
+"""Whether anybody can answer what is about to be asked. A request that nobody may answer is not made: the workflow would wait for ever (F5).
+
+People come and go after that; who may answer is judged anew with every answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from approvals.core.seats import key, unfilled
+from approvals.services import people
+
+
+def lacking(steps: Sequence[Mapping[str, Any]], requester: Any, using: str, *, self_approval: bool) -> str:
+    """Which step of a ladder cannot be filled, in words; "": each has as many people as it needs, and nobody counts twice.
+
+    Args:
+        requester: the accountable user's key; they do not count unless `self_approval`.
+    """
+    barred = None if self_approval else people.persons([requester], using).get(requester)
+    able = [
+        [
+            one
+            for one in dict.fromkeys(people.person_of(user) for user in people.asked([key(step["audience"])], using))
+            if one != barred
+        ]
+        for step in steps
+    ]
+    short = unfilled(able, [step["need"] for step in steps])
+    if short is None:
+        return ""
+    step, alone = steps[short], len(able[short])
+    told = {"number": short + 1, "name": step["name"], "need": step["need"], "found": alone}
+    if alone < step["need"]:
+        return (
+            _(
+                "nobody would be able to answer: step %(number)s asks %(name)s, %(need)s must approve, and %(found)s may (active, with the "
+                "permission to answer, and not accountable for this workflow)"
+            )
+            % told
+        )
+    return (
+        _(
+            "nobody would be able to answer all of it: step %(number)s asks %(name)s, and those who may answer there are needed in other steps; "
+            "nobody counts twice"
+        )
+        % told
+    )
