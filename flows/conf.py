@@ -56,7 +56,7 @@ DEFAULTS: dict[str, Any] = {
     # Do not ask for an approval that nobody could give now: the workflow stops and says so. False where reviewers get their accounts later.
     "REFUSE_UNANSWERABLE": True,
     # Dotted path of the function that gives, for a user, who the human behind the account is; by default their e-mail address tells.
-    "PERSON": "approvals.services.people.person",
+    "PERSON": "flows.services.people.person",
     # Sender of notices; None: DEFAULT_FROM_EMAIL.
     "NOTICE_FROM": None,
     # Base address of the admin for links in notices.

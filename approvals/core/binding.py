@@ -165,7 +165,8 @@ def check_self(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
 def check_first_answer(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     """The first answer stands; the very same one again is recognised (a double click, a message delivered twice)."""
     same = (review.by, review.verdict, review.digest)
-    if any((one.by, one.verdict, one.digest) == same for one in request.taken):
+    stands = request.status == RequestStatus.PENDING or request.status in ANSWERED
+    if stands and any((one.by, one.verdict, one.digest) == same for one in request.taken):
         return Refusal(Code.ALREADY)
     if request.status not in ANSWERED:
         return None
@@ -262,7 +263,7 @@ SENTENCES: dict[Code, str] = {
         "This request is put to %(whom)s. Leave it to them, ask an administrator to add you, or have one of them delegate to you."
     ),
     Code.SELF_APPROVAL: _(
-        "You (or the person you stand in for) are accountable for this workflow, and its flow does not let people answer about their own work. "
+        "You are accountable for this workflow (or stand in for who is), and its flow lets nobody answer about their own work. "
         "Somebody else of %(whom)s has to."
     ),
     Code.ALREADY: _("You gave this very answer before. It stands, and nothing was changed."),

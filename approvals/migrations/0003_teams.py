@@ -98,10 +98,13 @@ BEGIN
         THEN
             RETURN NEW;
         END IF;
+    ELSIF current_setting('outlast.retention', true) = 'on' THEN
+        RETURN OLD;
     ELSIF TG_OP = 'TRUNCATE' AND left(current_database(), 5) = 'test_' THEN
         RETURN NULL;
     END IF;
-    RAISE EXCEPTION 'outlast: % of % is refused: a delegation is kept, and may only be revoked', TG_OP, TG_TABLE_NAME USING ERRCODE = 'OL005';
+    RAISE EXCEPTION 'outlast: % of % is refused: a delegation is kept, and may only be revoked (retention uses SET LOCAL outlast.retention)',
+        TG_OP, TG_TABLE_NAME USING ERRCODE = 'OL005';
 END $$;
 
 CREATE TRIGGER outlast_delegation_kept BEFORE UPDATE OR DELETE ON outlast_delegation

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Delegation(models.Model):
-    """From `giver` to `taker`; of role, pool and flow those that are named limit it. It ends at its time or when it is revoked; the row stays."""
+    """From `giver` to `taker`; what is named of role, pool and flow limits it. It ends at its time or when it is revoked; the row stays."""
 
     giver = models.ForeignKey(
         settings.AUTH_USER_MODEL, verbose_name=_("from"), null=True, on_delete=models.SET_NULL, related_name="+"

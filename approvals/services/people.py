@@ -57,12 +57,6 @@ def pools(user: Any, using: str) -> frozenset[str]:
 # ---------------------------------------------------------------------- persons
 
 
-def person(user: Any) -> Hashable:
-    """What two accounts of one human have in common: by default the e-mail address, without regard to case; else the account itself."""
-    address = str(getattr(user, get_user_model().get_email_field_name(), "") or "").strip().casefold()
-    return ("e-mail", address) if address else ("account", user.pk)
-
-
 @lru_cache(maxsize=8)
 def _teller(path: str) -> Any:
     return import_string(path)

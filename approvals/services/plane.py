@@ -120,7 +120,9 @@ class ApprovalPlane:
             answered = STATUS_AFTER[row.answer].value if row.answer else ""
             question = row.candidate_node, row.ladder, tuple(row.answers), row.self_approval
             bound = row.digest, row.intent_version
-            asked = Asked(row.wait, row.node, str(row.id), *bound, answered, row.expires_at, row.used_by, question)
+            asked = Asked(
+                row.wait, row.node, str(row.id), *bound, answered, row.expires_at, row.used_by, question, row.revoked_at
+            )
             found.setdefault(row.workflow, []).append(asked)
         return found
 

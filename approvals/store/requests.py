@@ -343,9 +343,11 @@ def newest(workflow_id: Any, nodes: Sequence[str], using: str) -> list[Newest]:
 
 
 OF_WORKFLOWS = """
-SELECT workflow_id, wait_id, node, id, digest, intent_version, answer, expires_at, used_by, candidate_node, ladder, answers, self_approval
-FROM outlast_approval_request
-WHERE workflow_id = ANY (%(workflows)s::uuid[]) ORDER BY workflow_id, id
+SELECT r.workflow_id, r.wait_id, r.node, r.id, r.digest, r.intent_version, r.answer, r.expires_at, r.used_by, r.candidate_node, r.ladder,
+    r.answers, r.self_approval,
+    (SELECT min(v.at) FROM outlast_review v WHERE v.request_id = r.id AND v.verdict = 'revoke' AND v.refused = '') AS revoked_at
+FROM outlast_approval_request r
+WHERE r.workflow_id = ANY (%(workflows)s::uuid[]) ORDER BY r.workflow_id, r.id
 """
 
 
@@ -366,9 +368,10 @@ class Past:
     ladder: str
     answers: list[str]
     self_approval: bool
+    revoked_at: datetime | None
 
 
 def of_workflows(workflows: Sequence[UUID], using: str) -> list[Past]:
     """Every request of these workflows, each workflow's in the order in which they were asked."""
     rows = run("requests of workflows", OF_WORKFLOWS, {"workflows": list(workflows)}, using)
-    return [Past(*(*row[:11], loads(row[11]), row[12])) for row in rows]
+    return [Past(*(*row[:11], loads(row[11]), *row[12:])) for row in rows]

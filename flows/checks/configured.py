@@ -26,6 +26,7 @@ PATHS = {
     "AUTHORITY": "a function of (run, permission)",
     "COMPETENCE": "a function of (run, node, errors)",
     "PLACEMENT": "a function of (run, wanted labels, offered labels)",
+    "PERSON": "a function of (user)",
 }
 MAY_BE_EMPTY = frozenset({"DISPATCHER"})
 
@@ -55,6 +56,7 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "HOST_CLASS": (_is_text, '"HOST_CLASS": "large"'),
     "ADMIN_URL": (_is_text, '"ADMIN_URL": "https://www.example.org/admin"'),
     "NOTICE_FROM": (lambda value: value is None or isinstance(value, str), '"NOTICE_FROM": "flows@example.org", or None'),
+    "REFUSE_UNANSWERABLE": (lambda value: isinstance(value, bool), '"REFUSE_UNANSWERABLE": True, or False'),
     "OVERLOAD_SECONDS": (_is_span, '"OVERLOAD_SECONDS": 60, or None'),
     "PREPARED_STATEMENTS": (lambda value: value is None or isinstance(value, bool), '"PREPARED_STATEMENTS": None, True or False'),
 }

@@ -118,6 +118,7 @@ class Asked(NamedTuple):
     """One question to people, behind the wait of that id. `answered`: the status that the answer gave it; "" if nobody answered.
 
     `question`: the node whose candidate it was about, the digest of the ladder, the answers, and whether one may answer oneself.
+    `revoked_at`: when a person took the approval back; None: nobody did.
     """
 
     wait: int
@@ -129,6 +130,7 @@ class Asked(NamedTuple):
     expires_at: datetime | None
     used_by: int | None
     question: tuple[str, str, tuple[str, ...], bool] = ("", "", (), False)
+    revoked_at: datetime | None = None
 
 
 class Judged(NamedTuple):

@@ -132,7 +132,7 @@ def _approval(course: Course, name: str, t: Logged, *, closing: bool) -> Approva
     visit = course.history.visits.get(used) if used is not None else None
     return ApprovalFact(
         request_id=asked.request_id,
-        status="consumed" if used is not None else _status(course, asked, closing=closing),
+        status="consumed" if used is not None else _status(course, asked, t, closing=closing),
         digest=asked.digest,
         intent_version=asked.intent_version,
         expired=asked.expires_at is not None and asked.expires_at <= t.at,
@@ -141,9 +141,11 @@ def _approval(course: Course, name: str, t: Logged, *, closing: bool) -> Approva
     )
 
 
-def _status(course: Course, asked: Asked, *, closing: bool) -> str:
+def _status(course: Course, asked: Asked, t: Logged, *, closing: bool) -> str:
     if asked.request_id in course.retired:
         return "invalidated"
+    if asked.revoked_at is not None and asked.revoked_at <= t.at:
+        return "revoked"
     wait = course.wait
     still_open = wait is not None and wait.id == asked.wait
     return asked.answered if asked.answered and (closing or course.heard or not still_open) else "pending"

@@ -1,4 +1,4 @@
-"""The words of waits for people: moments at which they are reminded, and others asked too; and the wait for what somebody fills in."""
+"""Two more kinds of timers, for people: moments at which they are reminded, and others may answer too."""
 
 from django.db import migrations
 
@@ -10,7 +10,7 @@ BEGIN
         WHEN 'attempt' THEN RETURN value = ANY ('{succeeded,failed,timed_out,lost,fenced,refused,returned}'::text[]);
         WHEN 'wait' THEN RETURN value = ANY ('{open,satisfied,expired,withdrawn}'::text[]);
         WHEN 'wait kind' THEN RETURN value = ANY ('{
-            timer,human,approval,external_job,resource,dependency_health,event,retry_window,reconciliation,ask}'::text[]);
+            timer,human,approval,external_job,resource,dependency_health,event,retry_window,reconciliation}'::text[]);
         WHEN 'timer' THEN RETURN value = ANY ('{pending,fired,handled,stale}'::text[]);
         WHEN 'operation' THEN RETURN value = ANY ('{planned,in_flight,succeeded,failed,uncertain,compensated,abandoned}'::text[]);
         WHEN 'operation kind' THEN RETURN value = ANY ('{effect,compensation,release}'::text[]);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +37,14 @@ def keys(names: Sequence[str], using: str) -> list[Any]:
     if "is_active" in known:
         found = found.filter(is_active=True)
     return list(found.order_by("pk").values_list("pk", flat=True).distinct()[:MAX_PEOPLE])
+
+
+def person(user: Any) -> Hashable:
+    """What two accounts of one human have in common: by default the e-mail address, without regard to case; else the account itself."""
+    model: Any = get_user_model()
+    field = model.get_email_field_name() if hasattr(model, "get_email_field_name") else "email"
+    address = str(getattr(user, field, "") or "").strip().casefold()
+    return ("e-mail", address) if address else ("account", user.pk)
 
 
 def tell(workflow: UUID, names: Iterable[str], outcome: str, code: str, using: str) -> int:

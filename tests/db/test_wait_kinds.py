@@ -103,7 +103,7 @@ def test_a_cancel_withdraws_it_and_does_what_the_table_says_besides(worker: Loca
     flows.cancel(run)
     assert wait(kind).status == "withdrawn"
     requests = list(Request.objects.values_list("status", flat=True))
-    assert requests == (["withdrawn"] if kind == "approval" else [])
+    assert requests == (["cancelled"] if kind == "approval" else [])
     settled_first = "what became of the effect is found out first"
     assert (status(run)[0] == "cancelling") == (means == settled_first), "nothing else holds up its end"
     assert Operation.objects.filter(workflow_id=run.id, status="uncertain").exists() == (means == settled_first)

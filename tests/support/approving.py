@@ -117,7 +117,7 @@ class World:
 
 def make_people() -> dict[str, Any]:
     users = get_user_model().objects
-    answer = Permission.objects.filter(content_type__app_label="outlast_approvals")
+    answer = Permission.objects.filter(content_type__app_label="outlast_approvals", codename="answer_request")
     view = Permission.objects.filter(
         content_type__app_label__in=("outlast_approvals", "outlast_flows"), codename__startswith="view_"
     )

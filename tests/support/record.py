@@ -49,7 +49,7 @@ COUNTING = f"{__name__}.counting"
 
 def tables() -> list[str]:
     """Every table that a test may have written."""
-    models = [model for label in APPS for model in apps.get_app_config(label).get_models()]
+    models = [model for label in APPS for model in apps.get_app_config(label).get_models(include_auto_created=True)]
     names = [model._meta.db_table for model in models if model._meta.db_table != KEPT]
     users = get_user_model()
     return [*names, users.groups.through._meta.db_table, users.user_permissions.through._meta.db_table,

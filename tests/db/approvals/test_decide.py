@@ -80,7 +80,7 @@ def test_a_request_for_changes_reaches_the_next_candidate(world: World) -> None:
     second = world.request_of(world.workflow(request))
     assert (second.pk != request.pk, second.revision, second.visit) == (True, 2, 2)
     assert second.evidence["heard"] == ["A letter is missing."], 'results["ask"]["comment"] was there for the next step'
-    assert world.status(request) == "changes_requested"
+    assert world.status(request) == "superseded", "a newer candidate is asked about"
     assert world.decide(second)
     world.worker.run()
     assert world.workflow(request).result["publish"]["published"] == {"text": "Hello."}
@@ -205,7 +205,7 @@ def test_a_double_click_is_one_answer(world: World) -> None:
 def test_an_answer_for_an_old_goal_is_refused(world: World) -> None:
     request = world.ask()
     flows.supersede(request.workflow, goal="Publish something else", by=world.robin)
-    assert world.status(request) == "withdrawn"
+    assert world.status(request) == "cancelled"
     refuse(world, request, "INTENT_SUPERSEDED", "The goal has changed since this was asked: version 1 then, version 2 now")
 
 
@@ -213,7 +213,7 @@ def test_an_answer_for_an_old_goal_is_refused(world: World) -> None:
 def test_an_answer_to_a_cancelled_workflow_is_refused(world: World) -> None:
     request = world.ask()
     flows.cancel(request.workflow, by=world.robin)
-    assert world.status(request) == "withdrawn"
+    assert world.status(request) == "cancelled"
     refuse(world, request, "WORKFLOW_ENDED", "The workflow is cancelled, so there is nothing left to answer.")
 
 

@@ -102,7 +102,7 @@ def test_another_question_is_asked_anew(world: World, second: Second, change: di
         world.worker.run()
         assert (world.status(request), world.workflow(request).status) == ("consumed", "complete")
         return
-    assert world.status(request) == ("invalidated" if answered else "withdrawn")
+    assert world.status(request) == ("invalidated" if answered else "cancelled")
     world.worker.run()
     fresh = world.request_of(world.workflow(request))
     assert (fresh.status, fresh.epoch, world.workflow(request).status) == ("pending", 1, "waiting")
@@ -122,7 +122,7 @@ def test_another_candidate_is_asked_about_anew(world: World, second: Second) -> 
     world.worker.run()
     fresh = world.request_of(world.workflow(request))
     assert (world.status(request), fresh.status, fresh.candidate["value"]) == (
-        "withdrawn",
+        "cancelled",
         "pending",
         {"text": "Something else."},
     )

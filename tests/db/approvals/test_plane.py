@@ -71,7 +71,7 @@ def test_an_open_request_is_withdrawn_when_its_workflow_goes_elsewhere(world: Wo
     two, three = world.ask(), world.ask()
     PLANE.closed("default", [two.wait_id], "expired")
     PLANE.closed("default", [three.wait_id], "satisfied")
-    assert [world.status(request) for request in (two, three)] == ["withdrawn"] * 2, "its time was not over yet"
+    assert [world.status(request) for request in (two, three)] == ["cancelled"] * 2, "its time was not over yet"
 
 
 def test_what_was_answered_stays_when_its_wait_is_closed(world: World) -> None:

@@ -12,7 +12,7 @@ from flows.core.errors import DefinitionError
 from flows.core.moves import CancelSelf, Finish, Open, Park, Rest, Run, Suspend
 from flows.core.nodes import COMPLETE, Activity, Decision, End, Pipeline, Sleep, Step, Wait
 from flows.core.policies import BREACH, CANCEL, DEGRADE, ESCALATE, FAIL, HUMAN, RELEASE, Deadline
-from flows.core.protocol import TimerKind
+from flows.core.protocol import FOR_PEOPLE, TimerKind
 from flows.core.requirements import Fresh, Gate
 from flows.core.spans import hours
 from flows.core.state import Completed, Entered, Woken
@@ -147,7 +147,7 @@ def test_what_this_version_does_not_declare_passes_without_a_trace() -> None:
 
 
 def test_the_table_has_a_row_for_each_kind_and_the_codes_differ() -> None:
-    kinds = {kind.value for kind in TimerKind} - {"sleep", "retry"}
+    kinds = {kind.value for kind in TimerKind} - {"sleep", "retry", *FOR_PEOPLE}
     assert kinds | {"approval"} == {str(kind) for kind in KINDS}
     assert len({row.code for row in KINDS.values()}) == len({row.name for row in KINDS.values()}) == len(KINDS)
     assert all("escalate" in row.legal for row in KINDS.values()), "a person can always be asked"

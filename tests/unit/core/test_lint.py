@@ -290,7 +290,12 @@ WRONG: list[tuple[str, Callable[[], Definition], str, str]] = [
     ("E078", lambda: sound(ask=approval(steps=[Reviewers("b")])), "Node 'ask' has steps= beside role", "alone"),
     ("E078", lambda: sound(ask=approval(role="", steps=["b"])), "Node 'ask' has 'b' in steps=.", "Reviewers"),
     ("E078", lambda: sound(ask=approval(need=0)), "Node 'ask' cannot ask: Reviewers(need=0)", "role="),
-    ("E078", lambda: sound(ask=approval(permission="release")), "Node 'ask' cannot ask: ", "app_label.codename"),
+    (
+        "E078",
+        lambda: sound(ask=approval(permission="release")),
+        "Node 'ask' cannot ask: Reviewers(permission='release'): a permission is written",
+        "role=",
+    ),
     ("E078", lambda: sound(ask=approval(reminders=[hours(0)])), "Node 'ask' has a reminder", "hours(4)"),
     ("E078", lambda: sound(ask=approval(reminders=[4])), "Node 'ask' has 4 in reminders=.", "hours(4)"),
     ("E078", lambda: sound(ask=approval(reminders=[hours(1)] * 21)), "Node 'ask' has 21 entries", "20"),
@@ -358,6 +363,8 @@ RIGHT: list[tuple[str, Callable[[], Definition]]] = [
     ("E031", lambda: event(key=key)),
     ("E032", lambda: activity(on={named("Gone"): "done", named("Lost"): "done"})),
     ("E099", declare),
+    ("E078", lambda: sound(ask=approval(role="", pool="p", reminders=[hours(1)], escalation=[Escalation("m", hours=2)]))),
+    ("E078", lambda: sound(ask=approval(role="", steps=[Reviewers("a", need=2), Reviewers(permission="a.b", when=key)]))),
 ]
 
 
