@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asgiref.sync import sync_to_async
 
+from approvals.core.narrow import BadPart
 from approvals.services.claiming import assign
 from approvals.services.decide import Decided, NobodyAnswers, UnknownVerdict, decide
 from approvals.services.delegating import BadDelegation, UnknownDelegation, delegate, end_delegation
@@ -16,6 +17,7 @@ aend_delegation, arevoke = sync_to_async(end_delegation), sync_to_async(revoke)
 
 __all__ = [
     "BadDelegation",
+    "BadPart",
     "Decided",
     "NobodyAnswers",
     "UnknownDelegation",

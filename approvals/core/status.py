@@ -9,9 +9,9 @@ class RequestStatus(StrEnum):
     """Where a request for approval is.
 
     consumed: an approval that an effect has used up. revoked: one that a person took back before that. expired: nobody answered, or nobody used
-    the approval, in its time. superseded: changes were asked for, and a newer candidate is asked about. cancelled: withdrawn, because its
-    workflow was cancelled, superseded or went elsewhere before an answer. invalidated: one that no longer counts, because a newer candidate was
-    asked about or its workflow has ended.
+    the approval, in its time. superseded: changes were asked for, or a part was kept, and a newer candidate is asked about. cancelled:
+    withdrawn, because its workflow was cancelled, superseded or went elsewhere before an answer. invalidated: one that no longer counts,
+    because a newer candidate was asked about or its workflow has ended.
     """
 
     PENDING = "pending"
@@ -32,7 +32,14 @@ _CLOSED = frozenset({RequestStatus.EXPIRED, RequestStatus.INVALIDATED})
 MOVES: dict[RequestStatus | None, frozenset[RequestStatus]] = {
     None: frozenset({RequestStatus.PENDING}),
     RequestStatus.PENDING: frozenset(
-        {RequestStatus.APPROVED, RequestStatus.DENIED, RequestStatus.CHANGES_REQUESTED, RequestStatus.CANCELLED} | _CLOSED
+        {
+            RequestStatus.APPROVED,
+            RequestStatus.DENIED,
+            RequestStatus.CHANGES_REQUESTED,
+            RequestStatus.SUPERSEDED,
+            RequestStatus.CANCELLED,
+        }
+        | _CLOSED
     ),
     RequestStatus.APPROVED: frozenset({RequestStatus.CONSUMED, RequestStatus.REVOKED} | _CLOSED),
     RequestStatus.DENIED: frozenset(),
@@ -46,13 +53,14 @@ MOVES: dict[RequestStatus | None, frozenset[RequestStatus]] = {
 }
 
 #: What a reviewer says → the answer that the flow routes by.
-ANSWERS: dict[str, str] = {"approve": "approved", "changes": "changes", "deny": "denied"}
+ANSWERS: dict[str, str] = {"approve": "approved", "changes": "changes", "deny": "denied", "narrow": "narrowed"}
 
 #: The answer → the request's status after it.
 STATUS_AFTER: dict[str, RequestStatus] = {
     "approved": RequestStatus.APPROVED,
     "changes": RequestStatus.CHANGES_REQUESTED,
     "denied": RequestStatus.DENIED,
+    "narrowed": RequestStatus.SUPERSEDED,
 }
 
 #: What an approval may have become since, without anybody having answered otherwise.
@@ -78,7 +86,7 @@ ANSWERED = frozenset(
 )
 
 #: Answers that must say why: the next step reads it.
-NEEDS_COMMENT = frozenset({"changes", "deny"})
+NEEDS_COMMENT = frozenset({"changes", "deny", "narrow"})
 
 #: What a person takes back an approval with; kept as a review, but it answers nothing.
 REVOKE = "revoke"

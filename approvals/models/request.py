@@ -67,6 +67,7 @@ class Request(models.Model):
     steps = models.JSONField(_("steps"))
     escalation = models.JSONField(_("escalation"), default=list)
     ladder = models.TextField()
+    subset = models.TextField(_("reviewers may keep a part of"), blank=True)
     bulk = models.BooleanField(_("may be approved in bulk"), default=False)
     answers = ArrayField(models.TextField())
     self_approval = models.BooleanField(_("may be answered by the accountable user"))

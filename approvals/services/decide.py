@@ -11,6 +11,7 @@ once do so one after the other, and each is judged by what is on record then.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.core.binding import Code, Refusal, judge, place_of
+from approvals.core.narrow import narrowed
 from approvals.core.seats import Place, open_to
 from approvals.core.status import ANSWERS, STATUS_AFTER
 from approvals.models import Request
@@ -83,6 +85,7 @@ class _Given:
     comment: str
     user: Any
     label: str
+    keep: Sequence[int] | None = None
 
     @property
     def answer(self) -> str:
@@ -98,17 +101,27 @@ class _Step:
     audiences: tuple[str, ...] = ()
 
 
-def decide(request: Any, *, verdict: str, digest: str, by: Any, comment: str = "", using: str | None = None) -> Decided:
+def decide(
+    request: Any,
+    *,
+    verdict: str,
+    digest: str,
+    by: Any,
+    comment: str = "",
+    keep: Sequence[int] | None = None,
+    using: str | None = None,
+) -> Decided:
     """Answer a request for approval, atomic with the caller's transaction. What was answered stands; the same again changes nothing.
 
     An approval counts once for the person and for whom they stand in for; the request is approved by the last one that its steps need. A no, or
     a wish for changes, ends it at once.
 
     Args:
-        request: the request or its id. verdict: "approve", "changes" or "deny". digest: of the candidate that `by` has seen.
+        request: the request or its id. verdict: "approve", "changes", "deny" or "narrow". digest: of the candidate that `by` has seen.
         by: the user who answers; rights are looked up anew. comment: for the next step of the flow; needed unless approving.
+        keep: with "narrow", the numbers (from 0) of what is kept of the list that the flow declares. That part is asked about anew.
     Raises:
-        UnknownRequest, UnknownVerdict, NobodyAnswers: the call makes no sense. PayloadError: the comment cannot be stored.
+        UnknownRequest, UnknownVerdict, NobodyAnswers, BadPart: the call makes no sense. PayloadError: the comment cannot be stored.
     """
     alias = identify.alias(using)
     request_id = request_id_of(request)
@@ -118,7 +131,7 @@ def decide(request: Any, *, verdict: str, digest: str, by: Any, comment: str = "
     text, seen = clean("the comment", comment, MAX_COMMENT), clean("the digest", digest, 200)
     with committing("decide approval", alias):
         row = locked(request_id, alias)
-        given = _Given(verdict, seen, text, people.current(by, alias), identify.label(by))
+        given = _Given(verdict, seen, text, people.current(by, alias), identify.label(by), keep)
         refusal, step = _try(row, given, alias)
     return _told(row, given, refusal, step)
 
@@ -151,13 +164,14 @@ def _try(row: Request, given: _Given, using: str) -> tuple[Refusal | None, _Step
             if refusal.code is not Code.ALREADY:
                 reviews.record(row.pk, _said(given, recorded.step, refused=refusal.code.value), using)
             return refusal, None
+        part = _part(row, given)
         step = _next_step(recorded, given)
         # Zero rows: its time passed between the two statements. Then the second look says so.
         if _write(row, given, step, using):
             reviews.record(row.pk, _said(given, recorded.step, place=place_of(known, person)), using)
             history.log(row, given.user, given.answer, using)
             if step is None or step.now is None:
-                _wake(row, given, using)
+                _wake(row, given, part, using)
             return None, step
     raise HalfMove(f"request {row.pk} takes the answer and its row does not")
 
@@ -179,15 +193,24 @@ def _write(row: Request, given: _Given, step: _Step | None, using: str) -> bool:
     return store.answer(row.pk, status=STATUS_AFTER[given.answer], answer=given.answer, digest=given.digest, using=using)
 
 
-def _wake(row: Request, given: _Given, using: str) -> None:
+def _part(row: Request, given: _Given) -> dict[str, Any] | None:
+    """What is kept of the candidate, as a candidate of its own."""
+    if given.answer != "narrowed":
+        return None
+    return narrowed(payload.decode(row.candidate), row.subset, given.keep or ())
+
+
+def _wake(row: Request, given: _Given, part: dict[str, Any] | None, using: str) -> None:
     """The answer stands: evidence for the workflow, which is woken."""
-    evidence = {
+    evidence: dict[str, Any] = {
         "answer": given.answer,
         "comment": given.comment,
         "by": given.label,
         "digest": given.digest,
         "request": str(row.pk),
     }
+    if part is not None:
+        evidence["candidate"] = part
     woken = events.wake(
         [row.wait_id],
         payload.encode(evidence, f"the answer to request {row.pk}", conf.MAX_PAYLOAD_BYTES),
@@ -246,4 +269,5 @@ def _accepted(verdict: str) -> str:
         "approve": _("Approved: this exact candidate, and nothing else. The workflow goes on and checks everything again first."),
         "changes": _("Your request for changes was handed to the workflow, with your comment."),
         "deny": _("Denied. The workflow goes on without this candidate."),
+        "narrow": _("What you kept is a candidate of its own, and is asked about anew: nothing is approved yet."),
     }[verdict]

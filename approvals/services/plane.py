@@ -53,6 +53,7 @@ class ApprovalPlane:
             escalation=payload.encode(detail["escalation"], f"the escalation of {node}"),
             ladder=detail["ladder"],
             bulk=bool(detail["bulk"]),
+            subset=detail["subset"],
             audiences=open_to(detail["steps"], 0, detail["escalation"], 0),
             answers=list(detail["answers"]),
             self_approval=bool(detail["self_approval"]),

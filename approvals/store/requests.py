@@ -105,10 +105,10 @@ def replace(workflow_id: Any, node: str, using: str) -> list[int]:
 
 OPEN = """
 INSERT INTO outlast_approval_request (
-    workflow_id, wait_id, node, visit, steps, escalation, ladder, bulk, answers, self_approval, candidate_node, candidate, evidence, digest,
-    revision, intent_id, intent_version, epoch, policy_version, state_versions, requester_id, requester_label, asked_at, expires_at, on_expiry,
-    status, answer, step, given, escalated, audiences, claimed_label)
-SELECT w.id, o.id, o.node, o.visit, %(steps)s::jsonb, %(escalation)s::jsonb, %(ladder)s, %(bulk)s::bool, %(answers)s::text[],
+    workflow_id, wait_id, node, visit, steps, escalation, ladder, bulk, subset, answers, self_approval, candidate_node, candidate, evidence,
+    digest, revision, intent_id, intent_version, epoch, policy_version, state_versions, requester_id, requester_label, asked_at,
+    expires_at, on_expiry, status, answer, step, given, escalated, audiences, claimed_label)
+SELECT w.id, o.id, o.node, o.visit, %(steps)s::jsonb, %(escalation)s::jsonb, %(ladder)s, %(bulk)s::bool, %(subset)s, %(answers)s::text[],
     %(self_approval)s::bool, %(candidate_node)s, %(candidate)s::jsonb, %(evidence)s::jsonb, %(digest)s, %(revision)s::int, w.intent_id,
     w.intent_version, w.epoch, w.policy_version, o.state_versions, w.user_id, w.user_label, flows_now(), o.deadline_at, %(on_expiry)s,
     'pending', '', 0, 0, 0, %(audiences)s::text[], ''
@@ -127,6 +127,7 @@ class Question:
     escalation: str
     ladder: str
     bulk: bool
+    subset: str
     audiences: Sequence[str]
     answers: Sequence[str]
     self_approval: bool

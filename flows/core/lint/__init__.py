@@ -46,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     approvals.gates_ask_approvals,
     approvals.candidates_exist,
     approvals.asks_somebody,
+    approvals.parts_are_not_verified,
     *gates.RULES,
     loops.limits_count,
     loops.cycles_have_a_step,

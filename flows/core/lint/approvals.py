@@ -45,6 +45,18 @@ def candidates_exist(view: View) -> Iterator[Problem]:
             yield view.problem("E018", message, hint, name)
 
 
+def parts_are_not_verified(view: View) -> Iterator[Problem]:
+    """A gate that wants a verification of the candidate cannot let reviewers keep a part of it: nothing has verified that."""
+    for name, node in view.nodes.items():
+        if not isinstance(node.gate, Gate) or not node.gate.verified_by:
+            continue
+        asked = view.nodes.get(node.gate.approved_by or "")
+        if isinstance(asked, Approval) and view.option(asked.name, "subset"):
+            hint = "Leave subset= away and let reviewers ask for changes: the next candidate is verified as a whole."
+            message = f"Node {name!r} wants a verification, and {asked.name!r} lets reviewers keep a part of the candidate."
+            yield view.problem("E079", message, hint, name)
+
+
 def asks_somebody(view: View) -> Iterator[Problem]:
     """Every step of an Approval names people, and every moment of it comes after the request."""
     for name, node in view.nodes.items():

@@ -42,6 +42,7 @@ TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "pool": ((str,), 'pool="release managers"'),
     "permission": ((str,), 'permission="shop.release"'),
     "need": ((int,), "need=2"),
+    "subset": ((str,), 'subset="files"'),
     "bulk": ((bool,), "bulk=True"),
     "self_approval": ((bool,), "self_approval=True"),
     "steps": ((list, tuple), 'steps=[Reviewers("developers", need=2), Reviewers("lawyers")]'),

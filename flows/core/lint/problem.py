@@ -61,6 +61,7 @@ CATALOGUE: dict[str, str] = {
     "E076": "a competence envelope that nothing closes, or of two sizes",
     "E077": "an authority that is no permission",
     "E078": "an approval that asks nobody, or not as it is written",
+    "E079": "an approval of a part of what was verified as a whole",
     "E099": "a declaration that cannot be checked",
     "W001": "probes of an effect about which nobody can be asked",
     "W002": "an effect of which only a person can say what became of it",
