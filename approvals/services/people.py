@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -154,18 +154,36 @@ def facts(
 # ---------------------------------------------------------------------- who is asked
 
 
-def asked(keys: Sequence[str], using: str) -> list[Any]:
-    """The active users of these audiences who may answer, without those who stand in for them; at most `MAX_PEOPLE` of each.
+def asked(keys: Sequence[str], using: str) -> Iterator[Any]:
+    """The active users of these audiences who may answer, each once, without those who stand in for them; looked up only as they are taken.
 
-    With an authentication backend that gives rights to people whom no table names, only those are found whom role, pool or user name.
+    Those whom the tables of permissions name come first, so that few are looked at in vain. With a backend that gives rights to people whom no
+    table names, up to `MAX_PEOPLE` more of the role, the pool or that name are asked about one by one.
     """
-    found: dict[Any, Any] = {}
+    told: set[Any] = set()
     for key in keys:
         wanted = audience(key)
-        for user in _candidates(wanted, using)[:MAX_PEOPLE]:
-            if user.pk not in found and user.has_perm(ANSWER) and Rights(user, using).is_asked(wanted):
-                found[user.pk] = user
-    return list(found.values())
+        for user in _likely_first(_candidates(wanted, using)):
+            if user.pk not in told and user.has_perm(ANSWER) and Rights(user, using).is_asked(wanted):
+                told.add(user.pk)
+                yield user
+
+
+def _likely_first(rows: Any) -> Iterator[Any]:
+    likely = rows.filter(_holds(ANSWER))
+    yield from likely[:MAX_PEOPLE]
+    yield from rows.exclude(pk__in=likely.order_by().values("pk"))[:MAX_PEOPLE]
+
+
+def _holds(permission: str) -> Q:
+    """Who holds a permission as far as Django's own tables say."""
+    known = {field.name for field in get_user_model()._meta.get_fields()}  # noqa: SLF001 - Django's documented way to look at a model
+    app, _, codename = permission.partition(".")
+    holds = Q(is_superuser=True) if "is_superuser" in known else Q(pk__in=[])
+    for path in ("user_permissions", "groups__permissions"):
+        if path.partition("__")[0] in known:
+            holds |= Q(**{f"{path}__codename": codename, f"{path}__content_type__app_label": app})
+    return holds
 
 
 def _candidates(wanted: Mapping[str, str], using: str) -> Any:
@@ -183,10 +201,5 @@ def _candidates(wanted: Mapping[str, str], using: str) -> Any:
     if "user" in wanted:
         rows = rows.filter(**{model.USERNAME_FIELD: wanted["user"]})
     if not {"role", "pool", "user"} & set(wanted):
-        app, _, codename = wanted["permission"].partition(".")
-        holds = Q(is_superuser=True) if "is_superuser" in known else Q(pk__in=[])
-        for path in ("user_permissions", "groups__permissions"):
-            if path.partition("__")[0] in known:
-                holds |= Q(**{f"{path}__codename": codename, f"{path}__content_type__app_label": app})
-        rows = rows.filter(holds)
+        rows = rows.filter(_holds(wanted["permission"]))
     return rows.order_by("pk").distinct()
