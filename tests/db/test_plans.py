@@ -244,7 +244,7 @@ def test_deadlines(busy: LocalWorker) -> None:
 
 
 def test_the_look_of_an_idle_second(busy: LocalWorker) -> None:
-    good(explain(tick.LOOK, {"grace": 2.0, "min_age": 0.0}), 120)
+    good(explain(tick.statement(tick.LOOK), {"grace": 2.0, "min_age": 0.0}), 120)
     assert "outlast_workflow_ready" in good(explain(tick.READY, {"queue": "agents", "limit": 10}), 60).indexes
     good(explain(tick.QUEUES, {}), 60)
 
