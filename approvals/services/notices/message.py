@@ -16,9 +16,9 @@ MAX_NAME = 200
 def note_of(row: Notice) -> Note:
     """The note of a row that comes with its request, workflow, intent and user."""
     request, workflow = row.request, row.request.workflow
-    person = f".{row.user_id}" if row.user_label else ""
+    person = f"-{row.user_id}" if row.user_label else ""
     return Note(
-        id=f"{row.kind}.{request.pk}.{row.number}{person}",
+        id=f"{row.kind}-{request.pk}-{row.number}{person}",
         kind=NoticeKind(row.kind),
         number=row.number,
         at=row.created_at,

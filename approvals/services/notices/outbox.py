@@ -116,8 +116,10 @@ def _closed(row: Notice, using: str) -> str:
         return Moot.CLOSED
     if row.kind == NoticeKind.ASKED and row.number != request.step:
         return Moot.OVERTAKEN
-    if row.kind == NoticeKind.ASSIGNED and row.user_id is not None and row.user_id != request.claimed_by_id:
-        return Moot.OVERTAKEN
+    if row.kind == NoticeKind.ASSIGNED:
+        later = Notice.objects.using(using).filter(request=request, kind=row.kind, channel="", number__gt=row.number)
+        other = row.user_id is not None and row.user_id != request.claimed_by_id
+        return Moot.OVERTAKEN if other or later.exists() else ""
     return ""
 
 
