@@ -16,6 +16,7 @@ from flows.models import Notice
 from flows.services import notices, outbox
 from flows.store import tick
 from flows.testing import Clock, LocalWorker
+from tasks import tasks
 from tests import factories
 from tests.factories import Dated, Line, does, failing, row
 
@@ -64,6 +65,52 @@ def test_a_suspension_tells_the_accountable_user(worker: LocalWorker, robin: Any
     found = tick.look(2.0, 0.0, USING)
     assert found is not None
     assert not found.notices
+
+
+def test_the_clock_has_them_sent_by_a_task_of_their_own(worker: LocalWorker, robin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mail server that hangs is not to stop the clock."""
+    published = []
+    monkeypatch.setattr(tasks.notices, "apply_async", lambda **how: published.append(how["queue"]))
+    tasks.tick()
+    assert published == []
+    suspended(worker, robin)
+    tasks.tick()
+    assert (published, mail.outbox) == (["control"], [])
+    tasks.notices()
+    assert len(mail.outbox) == 1
+    tasks.tick()
+    assert published == ["control"]
+
+
+def test_while_one_sender_has_a_notice_the_clock_and_others_leave_it_alone(
+    worker: LocalWorker, clock: Clock, robin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However old it is: the mail server is slow today."""
+    suspended(worker, robin)
+    clock.move(days=2)
+    send, met = notices.send_mail, []
+
+    def slow(*args: Any) -> int:
+        clock.move(seconds=20)
+        found = tick.look(2.0, 0.0, USING)
+        assert found is not None
+        met.append((found.notices, notices.send_owed(USING)))
+        return int(send(*args))
+
+    monkeypatch.setattr(notices, "send_mail", slow)
+    assert notices.send_owed(USING) == 1
+    assert (met, len(mail.outbox)) == ([(False, 0)], 1)
+
+
+def test_what_there_was_no_time_for_is_left_to_others(worker: LocalWorker, robin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        suspended(worker, robin)
+    moments = iter([0.0, 0.0, 1.0, outbox.CLAIMED])
+    with monkeypatch.context() as late:
+        late.setattr(outbox, "monotonic", lambda: next(moments, outbox.CLAIMED))
+        assert notices.send_owed(USING) == 1
+    assert sorted(Notice.objects.values_list("tries", flat=True)) == [0, 0, 1]
+    assert notices.send_owed(USING) == 2
 
 
 def test_a_failed_end_tells_and_a_good_one_does_not(worker: LocalWorker, robin: Any, declare: Declare) -> None:

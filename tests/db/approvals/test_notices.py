@@ -216,7 +216,7 @@ def test_who_was_marked_by_somebody_else_is_told_each_time(world: World) -> None
     for to in (world.ron, world.rita, world.ron):
         assert assign(request, to=to, by=boss)
     assert who() == ["ron"], "the last one; the others are overtaken"
-    assert [number for number in Notice.objects.filter(channel="", kind="assigned").values_list("number", flat=True)] == [1, 2, 3]
+    assert list(Notice.objects.filter(channel="", kind="assigned").values_list("number", flat=True)) == [1, 2, 3]
 
 
 # ---------------------------------------------------------------- its end

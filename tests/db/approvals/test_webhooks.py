@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +20,15 @@ from approvals.services.channels import BadChannel, Webhook, webhook
 from approvals.services.channels.base import make
 from flows import checks
 from flows.services import notices
+from tests.docs.test_code_blocks import blocks
 from tests.support import noticing
 from tests.support.approving import World
 
 SECRET = "whsec_" + base64.b64encode(b"the key of our test, 32 bytes ok").decode()
 OLD = "whsec_" + base64.b64encode(b"the key that went before this one").decode()
 BACKEND = "approvals.services.channels.Webhook"
+
+NOTICES = Path(__file__).parents[3] / "docs" / "how-to" / "notices.md"
 
 db = pytest.mark.django_db(transaction=True)
 
@@ -123,6 +127,26 @@ def test_the_signature_is_that_of_the_standards_own_example(monkeypatch: pytest.
         "webhook-timestamp": "1614265330",
         "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
     }
+
+
+@pytest.mark.req("F5")
+def test_what_the_documentation_tells_receivers_to_do_takes_ours_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = (block for block in blocks(NOTICES) if "def is_ours" in block)
+    names: dict[str, Any] = {}
+    exec(compile(code, NOTICES.name, "exec"), names)  # our own documentation
+    is_ours, body = names["is_ours"], b'{"type":"request.asked"}'
+    headers = Webhook(url="https://hooks.example/", secret=[OLD, SECRET])._signed("asked-1-0", body)
+    assert is_ours(headers, body, SECRET)
+    assert is_ours(headers, body, OLD)
+    other = "whsec_" + base64.b64encode(bytes(32)).decode()
+    assert not is_ours(headers, body, other)
+    assert not is_ours(headers, body + b" ", SECRET)
+    for name, value in {"webhook-id": "asked-2-0", "webhook-timestamp": "soon", "webhook-signature": "v1 \u00e9"}.items():
+        assert not is_ours({**headers, name: value}, body, SECRET)
+        assert not is_ours({key: one for key, one in headers.items() if key != name}, body, SECRET)
+    later = webhook.time.time() + 301
+    monkeypatch.setattr(names["time"], "time", lambda: later)
+    assert not is_ours(headers, body, SECRET), "somebody sends it again"
 
 
 @db
