@@ -1,10 +1,13 @@
-"""What other code may call: answer a request for approval as a user of this project, take an approval back, say who looks at it, delegate."""
+"""What other code may call: answer a request for approval as a user of this project, take an approval back, say who looks at it, delegate;
+and what a channel of notices is.
+"""
 
 from __future__ import annotations
 
 from asgiref.sync import sync_to_async
 
 from approvals.core.narrow import BadPart
+from approvals.services.channels import Channel, Note
 from approvals.services.claiming import assign
 from approvals.services.decide import Decided, NobodyAnswers, UnknownVerdict, decide
 from approvals.services.delegating import BadDelegation, UnknownDelegation, delegate, end_delegation
@@ -18,8 +21,10 @@ aend_delegation, arevoke = sync_to_async(end_delegation), sync_to_async(revoke)
 __all__ = [
     "BadDelegation",
     "BadPart",
+    "Channel",
     "Decided",
     "NobodyAnswers",
+    "Note",
     "UnknownDelegation",
     "UnknownRequest",
     "UnknownVerdict",

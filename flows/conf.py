@@ -57,6 +57,10 @@ DEFAULTS: dict[str, Any] = {
     "REFUSE_UNANSWERABLE": True,
     # Dotted path of the function that gives, for a user, who the human behind the account is; by default their e-mail address tells.
     "PERSON": "flows.services.people.person",
+    # The ways by which reviewers are told of requests: name → {"BACKEND": dotted path, "OPTIONS": {…}, "KINDS": […]}; {}: nobody is told.
+    "NOTICE_CHANNELS": {"mail": {"BACKEND": "approvals.services.channels.Mail"}},
+    # Seconds for which questions and reminders wait for others of the same person, to go out in one message. None: each by itself.
+    "NOTICE_DIGEST_SECONDS": None,
     # Sender of notices; None: DEFAULT_FROM_EMAIL.
     "NOTICE_FROM": None,
     # Base address of the admin for links in notices.

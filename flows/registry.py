@@ -1,4 +1,4 @@
-"""What other rooms plug in: flow classes by name and version, and the planes that own a kind of wait.
+"""What other rooms plug in: flow classes by name and version, the planes that own a kind of wait, and the outboxes of what people are told.
 
 A plane (approvals is one) opens and withdraws the rows behind its waits inside the arrow's own transaction, tells the gate its facts,
 and uses up what a gate asked for. That is the whole list of hooks; there are no hidden ones.
@@ -220,3 +220,27 @@ def ended(workflow_ids: Sequence[Any], using: str) -> None:
     """Tell every plane that these workflows were cancelled or superseded, in the arrow's own transaction."""
     for plane in set(_planes.values()):
         plane.ended(using, workflow_ids)
+
+
+class Outbox(Protocol):
+    """A table of what is owed to people, and its sender (`flows.services.outbox`)."""
+
+    @property
+    def table(self) -> str:
+        """Its name; the clock looks for rows that are due there."""
+
+    def send_owed(self, using: str, limit: int) -> int:
+        """Send what is due; how many messages went out."""
+
+
+_outboxes: dict[str, Outbox] = {}
+
+
+def register_outbox(outbox: Outbox) -> None:
+    """Have the clock look at this outbox; called from `AppConfig.ready`."""
+    _outboxes[outbox.table] = outbox
+
+
+def outboxes() -> tuple[Outbox, ...]:
+    """All of them, in the order in which they were registered."""
+    return tuple(_outboxes.values())

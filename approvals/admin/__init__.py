@@ -1,5 +1,6 @@
-"""The approval screen in Django's admin: an inbox and a decision page. Django finds this package as it finds any `admin.py`."""
+"""The approval screen in Django's admin: an inbox, a decision page, and who was told. Django finds this package as it finds any `admin.py`."""
 
 from approvals.admin.inbox import RequestAdmin
+from approvals.admin.notices import NoticeAdmin
 
-__all__ = ["RequestAdmin"]
+__all__ = ["NoticeAdmin", "RequestAdmin"]

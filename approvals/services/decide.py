@@ -26,6 +26,7 @@ from approvals.models import Request
 from approvals.services import history, people
 from approvals.services.facts import judged
 from approvals.services.locked import UnknownRequest, locked, request_id_of
+from approvals.services.notices import owing
 from approvals.store import requests as store
 from approvals.store import reviews
 from flows.conf import conf
@@ -171,7 +172,10 @@ def _try(row: Request, given: _Given, using: str) -> tuple[Refusal | None, _Step
             reviews.record(row.pk, _said(given, recorded.step, place=place_of(known, person)), using)
             history.log(row, given.user, given.answer, using)
             if step is None or step.now is None:
+                owing.decided(row.pk, using)
                 _wake(row, given, part, using)
+            elif step.now[0] != step.was[0]:
+                owing.asked(row.pk, step.now[0], using)
             return None, step
     raise HalfMove(f"request {row.pk} takes the answer and its row does not")
 

@@ -128,6 +128,7 @@ def test_what_people_said_is_append_only(world: World) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL outlast.retention = 'on'")
         cursor.execute("DELETE FROM outlast_review")
+        cursor.execute("DELETE FROM outlast_approval_notice")
         cursor.execute("DELETE FROM outlast_approval_request")
     assert not Request.objects.exists()
 
