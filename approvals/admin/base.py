@@ -36,7 +36,7 @@ class RequestPages(ReadOnlyAdmin):
 
     def get_model_perms(self, request: HttpRequest) -> dict[str, Any]:
         """Also how many requests wait for this user: every theme hands this on to its templates, and it is counted only where one prints it."""
-        given: dict[str, Any] = super().get_model_perms(request)  # type: ignore[assignment]
+        given: dict[str, Any] = super().get_model_perms(request)
         return {**given, "waiting": SimpleLazyObject(lambda: inbox.waiting(request.user, self.alias))}
 
     def of_request(self, name: str, *args: Any) -> str:

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from approvals.admin.page import shortened
 from approvals.models import Pool
 from flows.admin import rendering
-from flows.admin.read_only import CSS, ModelAdmin, Shown
+from flows.admin.read_only import CSS, ModelAdmin
 from flows.core import visible
 from flows.services import identify
 
@@ -76,13 +76,6 @@ class PoolAdmin(ModelAdmin):
         many = page is not None and page.get_search_fields(request)
         listed = users._default_manager.order_by()[: MAX_LISTED + 1].count() if many else 0  # noqa: SLF001 - does not assume `objects`
         return ("members",) if listed > MAX_LISTED else ()
-
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **more: Any) -> Any:
-        original = context.get("original")
-        if isinstance(original, Pool):
-            shown = Shown(original)
-            context = {**context, "original": shown, "subtitle": str(shown)}
-        return super().render_change_form(request, context, *args, **more)
 
     @admin.display(description=_("name"), ordering="name")
     def shown_name(self, obj: Pool) -> SafeString:
