@@ -4,9 +4,12 @@ and what a channel of notices is.
 
 from __future__ import annotations
 
+from typing import Any
+
 from asgiref.sync import sync_to_async
 
 from approvals.core.narrow import BadPart
+from approvals.services import inbox
 from approvals.services.channels import Channel, Note
 from approvals.services.claiming import assign
 from approvals.services.decide import Decided, NobodyAnswers, UnknownVerdict, decide
@@ -14,6 +17,13 @@ from approvals.services.delegating import BadDelegation, UnknownDelegation, dele
 from approvals.services.inbox import eligible
 from approvals.services.locked import UnknownRequest
 from approvals.services.taking_back import revoke
+from flows.services import identify
+
+
+def waiting(user: Any) -> int:
+    """How many requests wait for this user, for a badge; it stops counting at 100."""
+    return inbox.waiting(user, identify.alias(None))
+
 
 aassign, adecide, adelegate = sync_to_async(assign), sync_to_async(decide), sync_to_async(delegate)
 aend_delegation, arevoke = sync_to_async(end_delegation), sync_to_async(revoke)
@@ -39,4 +49,5 @@ __all__ = [
     "eligible",
     "end_delegation",
     "revoke",
+    "waiting",
 ]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db.models import Q
+from django.db.models import DateTimeField, Func, Q, QuerySet
 from django.utils.module_loading import import_string
 
 from approvals.core.binding import ReviewFacts
@@ -15,12 +15,19 @@ from approvals.core.seats import Place, audience
 from approvals.models import Delegation, Pool, Request
 from flows.conf import conf
 from flows.services import identify
-from flows.services.clock import now
 
 ANSWER = "outlast_approvals.answer_request"
 VIEW = "outlast_approvals.view_request"
 ASSIGN = "outlast_approvals.assign_request"
 REVOKE = "outlast_approvals.revoke_request"
+
+
+class FlowsNow(Func):
+    """The durable clock, inside a query."""
+
+    template = "flows_now()"
+    output_field = DateTimeField()
+
 
 #: So many people at most are looked at for one audience.
 MAX_PEOPLE = 500
@@ -80,9 +87,12 @@ def persons(keys: Iterable[Any], using: str) -> dict[Any, Hashable]:
 class Rights:
     """What one user is, looked up once for as many questions as are asked about them."""
 
-    def __init__(self, user: Any, using: str) -> None:
+    def __init__(
+        self, user: Any, using: str, *, known_groups: frozenset[str] | None = None, known_pools: frozenset[str] | None = None
+    ) -> None:
         self.user = user
-        self._groups, self._pools = groups(user), pools(user, using)
+        self._groups = groups(user) if known_groups is None else known_groups
+        self._pools = pools(user, using) if known_pools is None else known_pools
 
     def is_asked(self, asked: Mapping[str, str], request: Request | None = None) -> bool:
         """Whether the user is in all that an audience names."""
@@ -97,9 +107,18 @@ class Rights:
 
 def delegations(taker: Any, using: str) -> list[Delegation]:
     """The delegations that hold now, to this user; whether their givers may answer themselves is asked of each."""
-    moment = now(using)
-    held = Delegation.objects.using(using).filter(taker_id=taker.pk, revoked_at=None, giver_id__isnull=False)
-    return list(held.filter(starts_at__lte=moment, ends_at__gt=moment).select_related("giver").order_by("pk"))
+    return list(held(using).filter(taker_id=taker.pk, giver_id__isnull=False).select_related("giver").order_by("pk"))
+
+
+def held(using: str) -> QuerySet[Delegation]:
+    """The delegations that hold at this moment."""
+    return Delegation.objects.using(using).filter(starts_at__lte=FlowsNow(), ends_at__gt=FlowsNow(), revoked_at=None)
+
+
+def standing_in(givers: Sequence[Any], using: str) -> list[Any]:
+    """The users to whom one of these has delegated something that holds now."""
+    takers = held(using).filter(giver_id__in=givers, taker_id__isnull=False).values("taker_id")
+    return list(users(using).filter(pk__in=takers).order_by("pk")) if givers else []
 
 
 def covers(delegation: Delegation, asked: Mapping[str, str], flow: str) -> bool:
@@ -184,6 +203,11 @@ def _holds(permission: str) -> Q:
         if path.partition("__")[0] in known:
             holds |= Q(**{f"{path}__codename": codename, f"{path}__content_type__app_label": app})
     return holds
+
+
+def holders(permission: str, using: str) -> Any:
+    """The active users who hold a permission, as far as tables say so."""
+    return _candidates({"permission": permission}, using)
 
 
 def _candidates(wanted: Mapping[str, str], using: str) -> Any:
