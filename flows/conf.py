@@ -57,6 +57,10 @@ DEFAULTS: dict[str, Any] = {
     "REFUSE_UNANSWERABLE": True,
     # Dotted path of the function that gives, for a user, who the human behind the account is; by default their e-mail address tells.
     "PERSON": "flows.services.people.person",
+    # Alias in STORAGES of the storage for files that people give as answers; best one that no web server shows.
+    "UPLOAD_STORAGE": "default",
+    # Bound in bytes of one such file.
+    "MAX_UPLOAD_BYTES": 10 * 1024 * 1024,
     # Sender of notices; None: DEFAULT_FROM_EMAIL.
     "NOTICE_FROM": None,
     # Base address of the admin for links in notices.

@@ -55,6 +55,10 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "REGION": (_is_text, '"REGION": "eu"'),
     "HOST_CLASS": (_is_text, '"HOST_CLASS": "large"'),
     "ADMIN_URL": (_is_text, '"ADMIN_URL": "https://www.example.org/admin"'),
+    "UPLOAD_STORAGE": (
+        lambda value: isinstance(value, str) and value in settings.STORAGES,
+        '"UPLOAD_STORAGE": "default", an alias in STORAGES',
+    ),
     "NOTICE_FROM": (lambda value: value is None or isinstance(value, str), '"NOTICE_FROM": "flows@example.org", or None'),
     "REFUSE_UNANSWERABLE": (lambda value: isinstance(value, bool), '"REFUSE_UNANSWERABLE": True, or False'),
     "OVERLOAD_SECONDS": (_is_span, '"OVERLOAD_SECONDS": 60, or None'),
