@@ -8,7 +8,7 @@ from typing import Any, cast
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.urls.resolvers import URLPattern
@@ -17,9 +17,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from approvals.admin import page
+from approvals.admin import asking, page
 from approvals.admin.forms import AnswerForm
-from approvals.core.status import RequestStatus
+from approvals.core.status import RequestKind, RequestStatus
 from approvals.models import Request
 from approvals.services import inbox, people
 from approvals.services.decide import ACCEPTED, ALREADY, decide
@@ -118,6 +118,7 @@ class RequestAdmin(ReadOnlyAdmin):
         view = self.admin_site.admin_view
         return [
             path("<int:pk>/decide/", view(self.decide_view), name="outlast_approvals_request_decide"),
+            path("<int:pk>/file/<slug:field>/", view(self.file_view), name="outlast_approvals_request_file"),
             path("of-wait/<int:wait_id>/", view(self.of_wait_view), name="outlast_approvals_request_of_wait"),
             *super().get_urls(),
         ]
@@ -142,6 +143,10 @@ class RequestAdmin(ReadOnlyAdmin):
             raise Http404
         return HttpResponseRedirect(self.decide_url(found))
 
+    def file_view(self, request: HttpRequest, pk: int, field: str) -> HttpResponse | FileResponse:
+        """A file that was given as an answer."""
+        return asking.download(self, request, pk, field)
+
     def decide_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Show a request, and take an answer by POST only. Never cached: an old page shows an old candidate."""
         obj = Request.objects.using(self.alias).select_related("workflow", "intent", "requester").filter(pk=pk).first()
@@ -149,6 +154,8 @@ class RequestAdmin(ReadOnlyAdmin):
             raise Http404
         if not self.has_view_permission(request, obj):
             raise PermissionDenied
+        if obj.kind == RequestKind.ASK:
+            return asking.view(self, request, obj)
         if request.method in ("GET", "HEAD"):
             return self._show(request, obj, AnswerForm(initial={"digest": obj.digest}))
         if request.method != "POST":

@@ -85,8 +85,15 @@ STATUSES = [
     "invalidated",
 ]
 
-OF_APPROVALS = Q(kind="approval", answers__contained_by=["approved", "changes", "denied"], answers__len__gte=1)
-OF_ASKS = Q(kind="ask", answers=["answered"], status__in=["answered", "cancelled", "expired", "invalidated", "pending"])
+OF_APPROVALS = Q(
+    ("kind", "approval"),
+    ("answers__contained_by", ["approved", "changes", "denied"]),
+    ("answers__len__gte", 1),
+    ~Q(status="answered"),
+)
+OF_ASKS = Q(
+    ("kind", "ask"), ("answers", ["answered"]), ("status__in", ["answered", "cancelled", "expired", "invalidated", "pending"])
+)
 
 ANSWERED = Q(
     Q(("status__in", ["pending", "cancelled", "expired", "invalidated"]), ("answer", ""), ("answered_at__isnull", True)),
@@ -151,7 +158,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="request",
             constraint=models.CheckConstraint(
-                name="outlast_approval_request_kind", condition=OF_APPROVALS & ~Q(status="answered") | OF_ASKS
+                name="outlast_approval_request_kind", condition=Q(OF_APPROVALS, OF_ASKS, _connector="OR")
             ),
         ),
         migrations.AddConstraint(

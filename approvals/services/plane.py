@@ -64,7 +64,7 @@ class ApprovalPlane:
             on_expiry=opening.park.on_expiry,
         )
         if store.open_request(question, using) is None:
-            raise HalfMove(f"wait {opening.wait_id} was opened and its request was not")
+            raise HalfMove(f"wait {opening.wait_id} was opened and its approval request was not")
         timers.set_moments(opening.wait_id, _moments(detail), using)
 
     def due(self, using: str, moments: Sequence[tuple[int, str, str]]) -> None:

@@ -116,6 +116,13 @@ def patience(folder: str, key: str) -> None:
     told(folder, key)
 
 
+def asked(folder: str, key: str) -> None:
+    """A form is filled in, with a file."""
+    from tests.support.chaosapp.asked import asked as told
+
+    told(folder, key)
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
@@ -126,6 +133,7 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "metered": metered,
     "released": released,
     "patience": patience,
+    "asked": asked,
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
     "voyage cancelled in flight": voyage("cancelled in flight"),
@@ -185,7 +193,7 @@ def answer(wait: Wait) -> None:
     request = Request.objects.get(wait_id=wait.pk)
     reviewer = get_user_model().objects.get(username=ROLE)
     asked_before = Wait.objects.filter(workflow_id=wait.workflow_id, kind="approval", id__lt=wait.pk).exists()
-    verdict = "changes" if request.role == CODING_ROLE and not asked_before else "approve"
+    verdict = "changes" if request.steps[0]["name"] == CODING_ROLE and not asked_before else "approve"
     decided = decide(request, verdict=verdict, digest=request.digest, by=reviewer, comment=COMMENT)
     if decided.code not in ("accepted", "already"):
         raise NotToBeEnded(decided.sentence)
