@@ -1,5 +1,5 @@
-"""What other code may call: answer a request for approval as a user of this project, take an approval back, say who looks at it, delegate;
-and what a channel of notices is.
+"""What other code may call, as a user of this project: answer a request for approval, or what an Ask asks; take an approval back, say who looks
+at a request, delegate; and what a channel of notices is.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from asgiref.sync import sync_to_async
 
 from approvals.core.narrow import BadPart
 from approvals.services import inbox
+from approvals.services.answering import Answered, answer
 from approvals.services.channels import Channel, Note
 from approvals.services.claiming import assign
 from approvals.services.decide import Decided, NobodyAnswers, UnknownVerdict, decide
@@ -17,6 +18,7 @@ from approvals.services.delegating import BadDelegation, UnknownDelegation, dele
 from approvals.services.inbox import eligible
 from approvals.services.locked import UnknownRequest
 from approvals.services.taking_back import revoke
+from approvals.services.uploads import remove_unreferenced
 from flows.services import identify
 
 
@@ -25,10 +27,12 @@ def waiting(user: Any) -> int:
     return inbox.waiting(user, identify.alias(None))
 
 
+aanswer = sync_to_async(answer)
 aassign, adecide, adelegate = sync_to_async(assign), sync_to_async(decide), sync_to_async(delegate)
 aend_delegation, arevoke = sync_to_async(end_delegation), sync_to_async(revoke)
 
 __all__ = [
+    "Answered",
     "BadDelegation",
     "BadPart",
     "Channel",
@@ -38,16 +42,19 @@ __all__ = [
     "UnknownDelegation",
     "UnknownRequest",
     "UnknownVerdict",
+    "aanswer",
     "aassign",
     "adecide",
     "adelegate",
     "aend_delegation",
+    "answer",
     "arevoke",
     "assign",
     "decide",
     "delegate",
     "eligible",
     "end_delegation",
+    "remove_unreferenced",
     "revoke",
     "waiting",
 ]

@@ -61,6 +61,10 @@ DEFAULTS: dict[str, Any] = {
     "NOTICE_CHANNELS": {"mail": {"BACKEND": "approvals.services.channels.Mail"}},
     # Seconds for which questions and reminders wait for others of the same person, to go out in one message. None: each by itself.
     "NOTICE_DIGEST_SECONDS": None,
+    # Alias in STORAGES of the storage for files that people give as answers; best one that no web server shows.
+    "UPLOAD_STORAGE": "default",
+    # Bound in bytes of one such file.
+    "MAX_UPLOAD_BYTES": 10 * 1024 * 1024,
     # Sender of notices; None: DEFAULT_FROM_EMAIL.
     "NOTICE_FROM": None,
     # Base address of the admin for links in notices.

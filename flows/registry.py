@@ -151,7 +151,7 @@ class Opening:
 
 
 class WaitPlane(Protocol):
-    """The room that owns a kind of wait."""
+    """The room that owns a kind of wait, or several."""
 
     def lacking(self, using: str, workflow_id: Any, park: Park) -> str:
         """Why a wait of this kind must not be opened, because nobody could end it; "": it may. In the same transaction."""
@@ -172,7 +172,7 @@ class WaitPlane(Protocol):
         """Whether entering the node anew would ask exactly what the open wait asks."""
 
     def migrated(self, using: str, workflow_id: Any, nodes: Mapping[str, Node], kept: int | None) -> int:
-        """The workflow goes on in a new generation, under a definition with these nodes of this kind; the wait `kept` goes over.
+        """The workflow goes on in a new generation, under a definition with these nodes of its kinds; the wait `kept` goes over.
 
         What still holds there is bound to the new generation, everything else ends; how many open questions were withdrawn. In the same
         transaction.
@@ -203,10 +203,11 @@ def wait_plane(kind: str) -> WaitPlane | None:
 
 def migrated(workflow_id: Any, nodes: Mapping[str, Node], kept: int | None, using: str) -> int:
     """Tell every plane that a workflow goes on under another definition, in the arrow's own transaction; how many questions were withdrawn."""
-    return sum(
-        plane.migrated(using, workflow_id, {name: node for name, node in nodes.items() if node.kind == kind}, kept)
-        for kind, plane in _planes.items()
-    )
+    found = 0
+    for plane in set(_planes.values()):
+        own = {name: node for name, node in nodes.items() if _planes.get(node.kind) is plane}
+        found += plane.migrated(using, workflow_id, own, kept)
+    return found
 
 
 def due(moments: Sequence[tuple[int, str, str]], using: str) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path
 from django.urls.resolvers import URLPattern
 from django.utils.translation import gettext
 
-from approvals.admin import page
+from approvals.admin import asking, page
 from approvals.admin.base import RequestPages
 from approvals.admin.forms import AnswerForm, AssignForm, RevokeForm
+from approvals.core.status import RequestKind
 from approvals.models import Request
 from approvals.services import acts, inbox, people
 from approvals.services.claiming import assign
@@ -35,6 +36,7 @@ class DecisionPages(RequestPages):
         name = "outlast_approvals_request"
         return [
             path("<int:pk>/decide/", view(self.decide_view), name=f"{name}_decide"),
+            path("<int:pk>/file/<slug:field>/", view(self.file_view), name=f"{name}_file"),
             path("<int:pk>/claim/", view(self.claim_view), name=f"{name}_claim"),
             path("<int:pk>/release/", view(self.release_view), name=f"{name}_release"),
             path("<int:pk>/assign/", view(self.assign_view), name=f"{name}_assign"),
@@ -60,11 +62,17 @@ class DecisionPages(RequestPages):
             raise Http404
         return HttpResponseRedirect(self.decide_url(found))
 
+    def file_view(self, request: HttpRequest, pk: int, field: str) -> HttpResponse | FileResponse:
+        """A file that was given as an answer."""
+        return asking.download(self, request, self.found(request, pk), field)
+
     # ------------------------------------------------------------------ the answer
 
     def decide_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Show a request, and take an answer by POST only."""
         obj = self.found(request, pk)
+        if obj.kind == RequestKind.ASK:
+            return asking.view(self, request, obj)
         if request.method in ("GET", "HEAD"):
             return self._show(request, obj)
         if request.method != "POST":

@@ -5,9 +5,17 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class RequestStatus(StrEnum):
-    """Where a request for approval is.
+class RequestKind(StrEnum):
+    """What is asked for: an approval of one exact candidate, or what a form asks for."""
 
+    APPROVAL = "approval"
+    ASK = "ask"
+
+
+class RequestStatus(StrEnum):
+    """Where a request is.
+
+    answered: somebody gave what an Ask asked for; it authorises nothing, and nothing uses it up.
     consumed: an approval that an effect has used up. revoked: one that a person took back before that. expired: nobody answered, or nobody used
     the approval, in its time. superseded: changes were asked for, or a part was kept, and a newer candidate is asked about. cancelled:
     withdrawn, because its workflow was cancelled, superseded or went elsewhere before an answer. invalidated: one that no longer counts,
@@ -15,6 +23,7 @@ class RequestStatus(StrEnum):
     """
 
     PENDING = "pending"
+    ANSWERED = "answered"
     APPROVED = "approved"
     DENIED = "denied"
     CHANGES_REQUESTED = "changes_requested"
@@ -38,9 +47,11 @@ MOVES: dict[RequestStatus | None, frozenset[RequestStatus]] = {
             RequestStatus.CHANGES_REQUESTED,
             RequestStatus.SUPERSEDED,
             RequestStatus.CANCELLED,
+            RequestStatus.ANSWERED,
         }
         | _CLOSED
     ),
+    RequestStatus.ANSWERED: frozenset(),
     RequestStatus.APPROVED: frozenset({RequestStatus.CONSUMED, RequestStatus.REVOKED} | _CLOSED),
     RequestStatus.DENIED: frozenset(),
     RequestStatus.CHANGES_REQUESTED: frozenset({RequestStatus.SUPERSEDED}),
@@ -52,8 +63,12 @@ MOVES: dict[RequestStatus | None, frozenset[RequestStatus]] = {
     RequestStatus.INVALIDATED: frozenset(),
 }
 
-#: What a reviewer says → the answer that the flow routes by.
+#: What a reviewer says of a candidate → the answer that the flow routes by.
 ANSWERS: dict[str, str] = {"approve": "approved", "changes": "changes", "deny": "denied", "narrow": "narrowed"}
+
+#: The same of everything that may be asked: to an Ask there is one answer, what is in it is another matter.
+ANSWER = "answer"
+VERDICTS: dict[str, str] = {**ANSWERS, ANSWER: "answered"}
 
 #: The answer → the request's status after it.
 STATUS_AFTER: dict[str, RequestStatus] = {
@@ -61,6 +76,7 @@ STATUS_AFTER: dict[str, RequestStatus] = {
     "changes": RequestStatus.CHANGES_REQUESTED,
     "denied": RequestStatus.DENIED,
     "narrowed": RequestStatus.SUPERSEDED,
+    "answered": RequestStatus.ANSWERED,
 }
 
 #: What an approval may have become since, without anybody having answered otherwise.
@@ -82,6 +98,7 @@ ANSWERED = frozenset(
         RequestStatus.DENIED,
         RequestStatus.CHANGES_REQUESTED,
         RequestStatus.SUPERSEDED,
+        RequestStatus.ANSWERED,
     }
 )
 
@@ -90,6 +107,18 @@ NEEDS_COMMENT = frozenset({"changes", "deny", "narrow"})
 
 #: What a person takes back an approval with; kept as a review, but it answers nothing.
 REVOKE = "revoke"
+
+
+#: Where a request of a form may be. None of them lets anything be done.
+OF_ASKS = frozenset(
+    {
+        RequestStatus.PENDING,
+        RequestStatus.ANSWERED,
+        RequestStatus.CANCELLED,
+        RequestStatus.EXPIRED,
+        RequestStatus.INVALIDATED,
+    }
+)
 
 
 def is_legal(source: RequestStatus | None, target: RequestStatus) -> bool:

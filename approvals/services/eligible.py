@@ -31,7 +31,7 @@ def lacking(steps: Sequence[Mapping[str, Any]], requester: Any, using: str, *, s
     if alone < step["need"]:
         return (
             _(
-                "nobody would be able to answer: step %(number)s asks %(name)s, %(need)s must approve, and %(found)s may (active, with the "
+                "nobody would be able to answer: step %(number)s asks %(name)s, %(need)s must answer, and %(found)s may (active, with the "
                 "permission to answer, and not accountable for this workflow)"
             )
             % told

@@ -34,6 +34,7 @@ def _message(did: str) -> str:
         "changes": _("Requested changes."),
         "denied": _("Denied."),
         "narrowed": _("Kept a part of it, which is asked about anew."),
+        "answered": _("Answered what was asked."),
         "revoked": _("Took the approval back."),
         "claimed": _("Says that they are looking at it."),
         "released": _("Is not looking at it any more."),

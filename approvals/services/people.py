@@ -152,7 +152,14 @@ def places(user: Any, keys: Sequence[str], flow: str, using: str, request: Reque
 
 
 def facts(
-    user: Any, request: Request, *, verdict: str = "", digest: str = "", comment: str = "", permitted: bool | None = None
+    user: Any,
+    request: Request,
+    *,
+    verdict: str = "",
+    digest: str = "",
+    comment: str = "",
+    said: str = "",
+    permitted: bool | None = None,
 ) -> ReviewFacts:
     """What the judge must know of a person. `user` is a current row, or None."""
     if user is None:
@@ -167,6 +174,7 @@ def facts(
         verdict=verdict,
         digest=digest,
         comment=comment,
+        said=said,
     )
 
 

@@ -31,7 +31,7 @@ from flows.store import timers
 
 
 class ApprovalPlane:
-    """The owner of waits of kind "approval"."""
+    """The owner of waits of the kinds "approval" and "ask": both put a question to people, and only an approval is told to a gate."""
 
     def lacking(self, using: str, workflow_id: Any, park: Park) -> str:
         """Why nobody could answer this question; "": enough people can."""
@@ -106,7 +106,7 @@ class ApprovalPlane:
         return sum(asked.status == RequestStatus.PENDING for asked in gone)
 
     def facts(self, using: str, workflow_id: Any, nodes: Sequence[str]) -> Mapping[str, ApprovalFact | None]:
-        """The newest request of each node; None where nobody was asked yet."""
+        """The newest request for approval of each node; None where nobody was asked for one yet."""
         found: dict[str, ApprovalFact | None] = dict.fromkeys(nodes)
         for row in store.newest(workflow_id, nodes, using):
             found[row.node] = ApprovalFact(
@@ -122,7 +122,7 @@ class ApprovalPlane:
         return found
 
     def asked(self, using: str, workflow_ids: Sequence[Any]) -> Mapping[Any, Sequence[Asked]]:
-        """All requests of these workflows; what an answer made of a request is told apart from what became of the request later."""
+        """All requests for approval of these workflows; what an answer made of a request is told apart from what became of the request later."""
         found: dict[Any, list[Asked]] = {}
         for row in store.of_workflows(workflow_ids, using):
             answered = STATUS_AFTER[row.answer].value if row.answer else ""

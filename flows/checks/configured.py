@@ -58,6 +58,10 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "HOST_CLASS": (_is_text, '"HOST_CLASS": "large"'),
     "ADMIN_URL": (_is_text, '"ADMIN_URL": "https://www.example.org/admin"'),
     "NOTICE_DIGEST_SECONDS": (_is_span, '"NOTICE_DIGEST_SECONDS": 3600, or None'),
+    "UPLOAD_STORAGE": (
+        lambda value: isinstance(value, str) and value in settings.STORAGES,
+        '"UPLOAD_STORAGE": "default", an alias in STORAGES',
+    ),
     "NOTICE_FROM": (lambda value: value is None or isinstance(value, str), '"NOTICE_FROM": "flows@example.org", or None'),
     "REFUSE_UNANSWERABLE": (lambda value: isinstance(value, bool), '"REFUSE_UNANSWERABLE": True, or False'),
     "OVERLOAD_SECONDS": (_is_span, '"OVERLOAD_SECONDS": 60, or None'),

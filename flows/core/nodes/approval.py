@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from flows.core import canonical
 from flows.core.errors import DefinitionError
 from flows.core.moves import Goto, Move, Park, Rest, Suspend
 from flows.core.nodes.activity import candidate_of
-from flows.core.nodes.audience import Escalation, Reviewers
+from flows.core.nodes.audience import Escalation, Reviewers, ladder_digest, seconds_of
 from flows.core.nodes.base import Node, need_text
 from flows.core.nodes.waits import UNDECLARED_CHOICE, deadline_target, expire
 from flows.core.policies import Deadline, Visits
@@ -48,6 +47,7 @@ class Approval(Node):
     """
 
     kind: ClassVar[str] = "approval"
+    asks_people: ClassVar[bool] = True
 
     candidate: str = field(kw_only=True)
     role: str = field(kw_only=True, default="")
@@ -94,7 +94,7 @@ class Approval(Node):
                 "candidate": candidate,
                 "steps": steps,
                 "escalation": [one.frozen for one in self.escalation],
-                "reminders": [moment.total_seconds() for moment in self.reminders],
+                "reminders": seconds_of(self.reminders),
                 "bulk": self.bulk,
                 "subset": self.subset,
                 **self.question,
@@ -112,11 +112,10 @@ class Approval(Node):
     @property
     def question(self) -> Mapping[str, Any]:
         """What is asked of whom, but for the candidate. `ladder`: the digest of the steps and the escalation, as declared."""
-        asks = {"steps": [step.shape for step in self.ladder], "escalation": [one.frozen for one in self.escalation]}
         answers = [answer for answer in ("approved", "changes", "denied") if getattr(self, answer)]
         return {
             "candidate_node": self.candidate,
-            "ladder": canonical.digest(asks, f"the steps of {self.name}"),
+            "ladder": ladder_digest(self.ladder, self.escalation, self.name),
             "answers": [*answers, "narrowed"] if self.subset else answers,
             "self_approval": self.self_approval,
         }

@@ -107,7 +107,7 @@ WRONG: list[tuple[str, Callable[[], Definition], str]] = [
         "Node 'again' allows another number of errors of 'propose' than elsewhere.",
     ),
     (
-        "E079",
+        "E080",
         lambda: asked(subset="files"),
         "Node 'act' wants a verification, and 'ask' lets reviewers keep a part of the candidate.",
     ),
