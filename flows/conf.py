@@ -57,6 +57,8 @@ DEFAULTS: dict[str, Any] = {
     "REFUSE_UNANSWERABLE": True,
     # Dotted path of the function that gives, for a user, who the human behind the account is; by default their e-mail address tells.
     "PERSON": "flows.services.people.person",
+    # Dotted path of the function that gives, for a request to the JSON API of approvals, who calls; by default the session's user.
+    "API_AUTHENTICATE": "approvals.services.callers.session",
     # Sender of notices; None: DEFAULT_FROM_EMAIL.
     "NOTICE_FROM": None,
     # Base address of the admin for links in notices.

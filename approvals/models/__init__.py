@@ -1,8 +1,9 @@
 """The rows of the human plane."""
 
 from approvals.models.delegation import Delegation
+from approvals.models.kept import KeptAnswer
 from approvals.models.pool import Pool
 from approvals.models.request import Request
 from approvals.models.review import Review
 
-__all__ = ["Delegation", "Pool", "Request", "Review"]
+__all__ = ["Delegation", "KeptAnswer", "Pool", "Request", "Review"]
