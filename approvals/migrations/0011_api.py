@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                 ("key", models.TextField()),
                 ("asked", models.TextField()),
                 ("status", models.IntegerField()),
-                ("body", models.JSONField()),
+                ("body", models.TextField()),
                 ("at", models.DateTimeField()),
                 (
                     "user",

@@ -13,7 +13,7 @@ class KeptAnswer(models.Model):
     key = models.TextField()
     asked = models.TextField()
     status = models.IntegerField()
-    body = models.JSONField()
+    body = models.TextField()
     at = models.DateTimeField()
 
     class Meta:

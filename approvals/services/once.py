@@ -17,7 +17,7 @@ from typing import Any
 
 from approvals.store import kept
 from flows.core.errors import HalfMove, UsageError
-from flows.store.sql import committing, dumps
+from flows.store.sql import committing
 
 
 class KeyReused(UsageError):
@@ -60,7 +60,7 @@ def once(user: Any, key: str, request: str, act: Callable[[], Outcome], using: s
             row = kept.claim(user, key, request, using)
             if row is not None:
                 made = act()
-                if not kept.keep(row, made.status, dumps(made.body), using):
+                if not kept.keep(row, made.status, json.dumps(made.body), using):
                     raise HalfMove("a key was claimed and its answer not kept")
                 kept.forget(using)
                 return made
@@ -69,5 +69,5 @@ def once(user: Any, key: str, request: str, act: Callable[[], Outcome], using: s
         if found is not None:
             if found[0] != request:
                 raise KeyReused
-            return Outcome(found[1], found[2], again=True)
+            return Outcome(found[1], json.loads(found[2]), again=True)
     raise HalfMove("an idempotency key is neither free nor taken")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.store.sql import loads, run
+from flows.store.sql import run
 
 #: How long an answer is kept, as PostgreSQL reads it.
 KEPT = "24 hours"
@@ -17,8 +17,8 @@ OLD = 20
 
 CLAIM = f"""
 INSERT INTO outlast_api_answer AS a (user_id, key, asked, status, body, at)
-VALUES (%(user)s, %(key)s, %(asked)s, 0, 'null', flows_now())
-ON CONFLICT (user_id, key) DO UPDATE SET asked = excluded.asked, status = 0, body = 'null', at = excluded.at
+VALUES (%(user)s, %(key)s, %(asked)s, 0, '', flows_now())
+ON CONFLICT (user_id, key) DO UPDATE SET asked = excluded.asked, status = 0, body = '', at = excluded.at
 WHERE a.at <= flows_now() - interval '{KEPT}'
 RETURNING id
 """
@@ -33,13 +33,13 @@ def claim(user: Any, key: str, asked: str, using: str) -> int | None:
 FIND = "SELECT asked, status, body FROM outlast_api_answer WHERE user_id = %(user)s AND key = %(key)s"
 
 
-def find(user: Any, key: str, using: str) -> tuple[str, int, Any] | None:
-    """(what was asked, status, body) of the answer that is kept; read in a statement of its own, after whoever held the key."""
+def find(user: Any, key: str, using: str) -> tuple[str, int, str] | None:
+    """(what was asked, status, body as JSON text) of the answer that is kept; read in a statement of its own, after whoever held the key."""
     rows = run("find kept answer", FIND, {"user": user, "key": key}, using)
-    return (rows[0][0], rows[0][1], loads(rows[0][2])) if rows else None
+    return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
 
 
-KEEP = "UPDATE outlast_api_answer SET status = %(status)s::int, body = %(body)s::jsonb WHERE id = %(id)s::bigint RETURNING id"
+KEEP = "UPDATE outlast_api_answer SET status = %(status)s::int, body = %(body)s WHERE id = %(id)s::bigint RETURNING id"
 
 
 def keep(row: int, status: int, body: str, using: str) -> bool:

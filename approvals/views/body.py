@@ -36,7 +36,7 @@ def is_json(request: HttpRequest) -> bool:
 
 
 def read(request: HttpRequest) -> dict[str, Any]:
-    """The JSON object that was sent; {} for an empty body.
+    """The JSON object that was sent.
 
     Raises:
         Problem: too large, or none.
@@ -52,7 +52,7 @@ def read(request: HttpRequest) -> dict[str, Any]:
         raise _malformed() from None
     if len(raw) > MAX_BODY:
         raise _too_large()
-    return _parsed(raw) if raw.strip() else {}
+    return _parsed(raw)
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:
