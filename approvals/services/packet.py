@@ -56,7 +56,7 @@ class Packet:
 
 
 def packet(request: Request, user: Any, using: str) -> Packet:
-    """Collect what is shown of a request to a user."""
+    """Collect what is shown of a request to a user; to nobody in particular where `user` is None."""
     candidate = payload.decode(request.candidate)
     value, own = apart(candidate["value"])
     evidence, told = apart(payload.decode(request.evidence))
@@ -88,7 +88,7 @@ def _since(request: Request, user: Any, candidate: Mapping[str, Any], using: str
     earlier = (
         Request.objects.using(using).filter(workflow_id=request.workflow_id, node=request.node, pk__lt=request.pk).order_by("-pk")
     )
-    seen = earlier.filter(reviews__by_id=user.pk).first()
+    seen = earlier.filter(reviews__by_id=user.pk).first() if user is not None else None
     other = seen or earlier.first()
     if other is None:
         return None
