@@ -1,5 +1,5 @@
 """What other code may call, as a user of this project: answer a request for approval, or what an Ask asks; take an approval back, say who looks
-at a request, delegate; and what a channel of notices is.
+at a request, delegate; what a channel of notices is; and how long people are waited for.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from approvals.core.narrow import BadPart
 from approvals.services import inbox
 from approvals.services.answering import Answered, answer
+from approvals.services.callers import Caller, Unauthenticated
 from approvals.services.channels import Channel, Note
 from approvals.services.claiming import assign
 from approvals.services.decide import Decided, NobodyAnswers, UnknownVerdict, decide
@@ -19,10 +20,11 @@ from approvals.services.inbox import eligible
 from approvals.services.locked import UnknownRequest
 from approvals.services.taking_back import revoke
 from approvals.services.uploads import remove_unreferenced
+from approvals.services.waiting import BadPeriod, backlog, lives, waiting
 from flows.services import identify
 
 
-def waiting(user: Any) -> int:
+def waiting_for(user: Any) -> int:
     """How many requests wait for this user, for a badge; it stops counting at 100."""
     return inbox.waiting(user, identify.alias(None))
 
@@ -35,10 +37,13 @@ __all__ = [
     "Answered",
     "BadDelegation",
     "BadPart",
+    "BadPeriod",
+    "Caller",
     "Channel",
     "Decided",
     "NobodyAnswers",
     "Note",
+    "Unauthenticated",
     "UnknownDelegation",
     "UnknownRequest",
     "UnknownVerdict",
@@ -50,11 +55,14 @@ __all__ = [
     "answer",
     "arevoke",
     "assign",
+    "backlog",
     "decide",
     "delegate",
     "eligible",
     "end_delegation",
+    "lives",
     "remove_unreferenced",
     "revoke",
     "waiting",
+    "waiting_for",
 ]

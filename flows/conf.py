@@ -65,6 +65,8 @@ DEFAULTS: dict[str, Any] = {
     "UPLOAD_STORAGE": "default",
     # Bound in bytes of one such file.
     "MAX_UPLOAD_BYTES": 10 * 1024 * 1024,
+    # Dotted path of the function that gives, for a request to the JSON API of approvals, who calls; by default the session's user.
+    "API_AUTHENTICATE": "approvals.services.callers.session",
     # Sender of notices; None: DEFAULT_FROM_EMAIL.
     "NOTICE_FROM": None,
     # Base address of the admin for links in notices.

@@ -156,6 +156,7 @@ class Request(models.Model):
         indexes = [
             models.Index(fields=["expires_at", "id"], name="outlast_approval_request_inbox", condition=PENDING),
             models.Index(fields=["workflow", "node", "id"], name="outlast_approval_request_of"),
+            models.Index(fields=["asked_at"], name="outlast_approval_request_asked"),
         ]
 
     def __str__(self) -> str:

@@ -46,6 +46,7 @@ class Review(models.Model):
             models.UniqueConstraint(fields=["request", "by"], name="outlast_review_by_once", condition=_COUNTS),
             models.UniqueConstraint(fields=["request", "for_user"], name="outlast_review_for_once", condition=_COUNTS),
         ]
+        indexes = [models.Index(fields=["at"], name="outlast_review_taken_at", condition=Q(refused=""))]
 
     def __str__(self) -> str:
         return f"{self.verdict} by {self.by_label}" + (f" ({self.refused})" if self.refused else "")

@@ -75,7 +75,10 @@ class Packet:
 
 
 def packet(request: Request, user: Any, using: str, *, since: int | None = None) -> Packet:
-    """Collect what is shown of a request to a user. `since`: the earlier request to compare with; default: the last one that they answered."""
+    """Collect what is shown of a request to a user; to nobody in particular where `user` is None.
+
+    `since`: the earlier request to compare with; default: the last one that they answered.
+    """
     candidate = payload.decode(request.candidate)
     value, own = apart(candidate["value"])
     evidence, told = apart(payload.decode(request.evidence))
@@ -118,8 +121,7 @@ def _since(request: Request, user: Any, candidate: Mapping[str, Any], chosen: in
     earlier = (
         Request.objects.using(using).filter(workflow_id=request.workflow_id, node=request.node, pk__lt=request.pk).order_by("-pk")
     )
-    answered = earlier.filter(reviews__by_id=user.pk, reviews__digest=F("digest"))
-    seen = answered.first()
+    seen = earlier.filter(reviews__by_id=user.pk, reviews__digest=F("digest")).first() if user is not None else None
     other = (earlier.filter(pk=chosen).first() if chosen is not None else None) or seen or earlier.first()
     if other is None:
         return None
@@ -136,7 +138,11 @@ def _body(candidate: Mapping[str, Any]) -> dict[str, Any]:
 
 def _routes(request: Request, definition: Definition | None) -> dict[str, str]:
     node = definition.nodes.get(request.node) if definition else None
-    routes = {"approved": node.approved, "changes": node.changes, "denied": node.denied} if isinstance(node, Approval) else {}
+    routes = (
+        {"approved": node.approved, "changes": node.changes, "denied": node.denied, "narrowed": node.name}
+        if isinstance(node, Approval)
+        else {}
+    )
     return {verdict: routes.get(answer, "") for verdict, answer in ANSWERS.items() if answer in request.answers}
 
 

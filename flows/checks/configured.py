@@ -27,6 +27,7 @@ PATHS = {
     "COMPETENCE": "a function of (run, node, errors)",
     "PLACEMENT": "a function of (run, wanted labels, offered labels)",
     "PERSON": "a function of (user)",
+    "API_AUTHENTICATE": "a function of (request)",
 }
 #: What makes a channel of notices; the human plane is imported only where it is installed.
 CHANNEL_MAKER = "approvals.services.channels.base.make"
