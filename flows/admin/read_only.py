@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.paginator import Paginator
@@ -21,7 +22,11 @@ if TYPE_CHECKING:  # generic for the type checker only
     ModelAdmin = admin.ModelAdmin[Any]
     Pages = Paginator[Any]
 else:
-    ModelAdmin, Pages = admin.ModelAdmin, Paginator
+    Pages = Paginator
+    if apps.is_installed("unfold"):  # a theme whose lists and forms are unstyled unless its own class is the base
+        from unfold.admin import ModelAdmin
+    else:
+        ModelAdmin = admin.ModelAdmin
 
 CSS = {"all": ("outlast_flows/admin.css",)}
 

@@ -44,6 +44,7 @@ def test_a_page_that_breaks_it_would_be_noticed(filled: Scene, address: str, tab
 @pytest.mark.skipif(django.VERSION < (6, 1), reason="the admin of Django before 6.1 has no nonces")
 def test_no_page_breaks_a_policy_of_nonces_only(nonces: None, filled: Scene, address: str, tab: Page) -> None:
     assert complaints(filled, address, tab) == []
+    assert tab.do("document.querySelector('script[src]').nonce") != "", "the policy was the one with nonces"
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ DJANGOS = (
 #: The rules whose answer depends on colours. All others say the same in every theme.
 COLOURS = ("color-contrast", "link-in-text-block")
 
-RUN = """axe.run(document, {resultTypes: ['violations'], preload: false, ...%s}).then(found => JSON.stringify(
+RUN = """axe.run(%s, {resultTypes: ['violations'], preload: false, ...%s}).then(found => JSON.stringify(
   found.violations.filter(one => %s.includes(one.impact)).map(one => ({rule: one.id, impact: one.impact, help: one.help,
     nodes: one.nodes.filter(node => !%s.some(([rule, place]) => rule === one.id && document.querySelector(node.target[0]).closest(place))).map(node => ({target: node.target.join(' '), why: node.failureSummary}))}))))"""
 
@@ -49,12 +49,15 @@ def source() -> str:
     return path.read_text()
 
 
-def violations(page: Page, only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """The grave ones of the page as it is now: `rule`, `impact`, `help` and the `nodes` with why; with `only`, of these rules."""
+def violations(page: Page, only: tuple[str, ...] = (), within: str = "html", but: str = "") -> list[dict[str, Any]]:
+    """The grave ones of the page as it is now, each with `rule`, `impact`, `help`, and the `nodes` with why.
+
+    With `only`, of these rules; with `within`, in these parts of the page, and not in those of `but`.
+    """
     if page.do("typeof axe") == "undefined":
         page.do(source() + "; 0")
     chosen = json.dumps({"runOnly": list(only)} if only else {})
-    found = json.loads(page.do(RUN % (chosen, json.dumps(GRAVE), json.dumps(DJANGOS)), waits=True))
+    found = json.loads(page.do(RUN % (json.dumps({"include": [within], "exclude": [but] if but else []}), chosen, json.dumps(GRAVE), json.dumps(DJANGOS)), waits=True))
     return [one for one in found if one["nodes"]]
 
 
