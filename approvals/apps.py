@@ -1,4 +1,4 @@
-"""The human plane as a Django app: it owns the waits of kind "approval"."""
+"""The human plane as a Django app: it owns the waits of the kinds "approval" and "tool_approval"."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         from approvals.services.plane import ApprovalPlane
+        from approvals.services.tool_plane import ToolPlane
+        from flows.core.protocol import TOOL_APPROVAL
         from flows.registry import register_wait_plane
 
         register_wait_plane("approval", ApprovalPlane())
+        register_wait_plane(TOOL_APPROVAL, ToolPlane())

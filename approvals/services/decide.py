@@ -21,7 +21,7 @@ from approvals.core.binding import Code, Refusal, judge, place_of
 from approvals.core.seats import Place, open_to
 from approvals.core.status import ANSWERS, STATUS_AFTER
 from approvals.models import Request
-from approvals.services import history, people
+from approvals.services import history, people, turns
 from approvals.services.facts import judged
 from approvals.services.locked import UnknownRequest, locked, request_id_of
 from approvals.store import requests as store
@@ -157,7 +157,7 @@ def _try(row: Request, given: _Given, using: str) -> tuple[Refusal | None, _Step
             reviews.record(row.pk, _said(given, recorded.step, place=place_of(known, person)), using)
             history.log(row, given.user, given.answer, using)
             if step is None or step.now is None:
-                _wake(row, given, using)
+                turns.answered(row, using) if row.tool else _wake(row, given, using)
             return None, step
     raise HalfMove(f"request {row.pk} takes the answer and its row does not")
 

@@ -88,6 +88,9 @@ def _since(request: Request, user: Any, candidate: Mapping[str, Any], using: str
     earlier = (
         Request.objects.using(using).filter(workflow_id=request.workflow_id, node=request.node, pk__lt=request.pk).order_by("-pk")
     )
+    # Calls of one turn stand side by side; what a tool was asked about in an earlier turn came before.
+    earlier = earlier.filter(tool=request.tool)
+    earlier = earlier.exclude(wait_id=request.wait_id) if request.tool else earlier
     seen = earlier.filter(reviews__by_id=user.pk).first()
     other = seen or earlier.first()
     if other is None:
@@ -104,6 +107,8 @@ def _body(candidate: Mapping[str, Any]) -> dict[str, Any]:
 def _routes(request: Request, definition: Definition | None) -> dict[str, str]:
     node = definition.nodes.get(request.node) if definition else None
     routes = {"approved": node.approved, "changes": node.changes, "denied": node.denied} if isinstance(node, Approval) else {}
+    if request.tool:  # whatever is answered, the step that asked goes on, and is told
+        routes = dict.fromkeys(ANSWERS.values(), request.node)
     return {verdict: routes.get(answer, "") for verdict, answer in ANSWERS.items() if answer in request.answers}
 
 

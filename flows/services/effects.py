@@ -160,13 +160,18 @@ class Effects:
 
     @contextmanager
     def named(self, name: str, request: Any) -> Iterator[Call]:
-        """A named effect for the length of a block; what is known at its end is committed at once."""
+        """A named effect for the length of a block."""
         if name in self._names:
             raise OperationConflict(
                 f"The effect {name!r} is begun twice in one attempt. Each call has a name of its own, declared in effects=."
             )
         self._names.add(name)
-        call = self.begin(name, request)
+        with self.closing(self.begin(name, request)) as call:
+            yield call
+
+    @contextmanager
+    def closing(self, call: Call) -> Iterator[Call]:
+        """The block in which a call that was begun is made; what is known at its end is committed at once."""
         begun = call.id in self.open
         try:
             yield call
@@ -305,7 +310,7 @@ def known_doubts(owned: Owned, failed: Failed, ending: Ending | None) -> Failed:
     may have been over, or the database away, between a commit and the line after it.
     """
     node = _node(owned)
-    if node is None or next(node.all_effects(), None) is None:
+    if node is None or (next(node.all_effects(), None) is None and not owned.row.owed and not failed.doubtful):
         return failed
     settled = {one.operation for one in ending.settled} if ending is not None else set()
     left = set(store.left_open(owned.row.id, owned.using)) - settled
