@@ -10,6 +10,7 @@ Two calls are the same exactly if their candidates have the same digest (RFC 878
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -208,11 +209,9 @@ class Tool:
         """
         given = self.signature.bind(*args, **kwargs)
         given.apply_defaults()
-        arguments = {name: list(value) if isinstance(value, tuple) else value for name, value in given.arguments.items()}
-        for name, value in arguments.items():
-            _must_be_json(value, f"{self.rule.name}, argument {name}")
+        arguments = {name: _as_recorded(value, f"{self.rule.name}, argument {name}") for name, value in given.arguments.items()}
         target = self.rule.target(*args, **kwargs) if self.rule.target is not None else None
-        _must_be_json(target, f"{self.rule.name}, its target")
+        target = _as_recorded(target, f"{self.rule.name}, its target")
         value = {"arguments": arguments, "target": target, "tool_version": self.rule.version}
         body = {"choice": self.rule.name, "value": value}
         return {**body, "digest": digest_of(body)}
@@ -264,10 +263,11 @@ def _claim(rule: Rule, function: Callable[..., Any]) -> None:
     TOOLS[rule.name] = rule.effect
 
 
-def _must_be_json(value: Any, producer: str) -> None:
+def _as_recorded(value: Any, producer: str) -> Any:
+    """The value as JSON keeps it; what people see, what is hashed and what is executed is this, and not the object that it was made of."""
     try:
-        canonical.canonical(value, producer)
-        payload.encode(value, producer)
+        plain = payload.decode(json.loads(payload.encode(value, producer)))
+        canonical.canonical(plain, producer)
     except PayloadError as error:
-        problem = error.problem.replace("return dicts", "pass dicts")
-        raise PayloadError(producer, problem) from None
+        raise PayloadError(producer, error.problem.replace("return dicts", "pass dicts")) from None
+    return plain

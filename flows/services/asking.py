@@ -2,7 +2,7 @@
 
     decided Park(beside) ──► nobody could answer one of them ─► human      one arrow; no request is made
                         ├──► move, the plane writes its rows, each request is booked ─► waiting
-                        └──► no budget for one of them ─► all of it is taken back ─► POLICY_BLOCKED
+                        └──► no budget for one of them ─► all of it is taken back ─► human
 Guard: that of every arrow of an owner. No attempt is counted as failed, and nothing of its `retry=` is used.
 """
 

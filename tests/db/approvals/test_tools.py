@@ -92,9 +92,7 @@ def test_changed_arguments_are_another_request(world: World) -> None:
 
 
 def test_another_version_of_the_tool_is_another_call(world: World) -> None:
-    tools = iter(
-        requires_approval(role=ROLE, name="versioned", version=version)(_versioned) for version in ("1", "2")
-    )
+    tools = iter(requires_approval(role=ROLE, name="versioned", version=version)(_versioned) for version in ("1", "2"))
     run = begin(world, lambda attempt: next(tools)(1))
     world.decide(asked(run)[0])
     world.worker.run()

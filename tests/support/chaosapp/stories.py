@@ -116,6 +116,13 @@ def patience(folder: str, key: str) -> None:
     told(folder, key)
 
 
+def guarded(folder: str, key: str) -> None:
+    """Its tools ask people."""
+    from tests.support.chaosapp.guarded import guarded as told
+
+    told(folder, key)
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
@@ -126,6 +133,7 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "metered": metered,
     "released": released,
     "patience": patience,
+    "guarded": guarded,
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
     "voyage cancelled in flight": voyage("cancelled in flight"),
