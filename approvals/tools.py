@@ -28,7 +28,7 @@ from approvals.core.tools import (
     ToolRefused,
     tool_of,
 )
-from approvals.services.guard import allowed
+from approvals.services.guard import current_call, made
 from flows.core.effects import Effect
 from flows.core.errors import ApprovalPending
 from flows.core.nodes.audience import Escalation, Reviewers
@@ -136,11 +136,9 @@ def _all(made: list[Any], raised: Sequence[BaseException]) -> list[Any]:
 def _plain(tool: Tool) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         own, given = tool.split(args)
-        may = allowed(tool, given, kwargs)
-        with may.making() as call:
+        with made(tool, given, kwargs) as (call, may):
             if not call.done:
                 call.record(tool.function(*own, *may.args, **may.kwargs))
-        may.calling.tidy()
         return call.evidence
 
     return guarded
@@ -149,11 +147,9 @@ def _plain(tool: Tool) -> Callable[..., Any]:
 def _asynchronous(tool: Tool) -> Callable[..., Any]:
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         own, given = tool.split(args)
-        may = allowed(tool, given, kwargs)
-        with may.making() as call:
+        with made(tool, given, kwargs) as (call, may):
             if not call.done:
                 call.record(await tool.function(*own, *may.args, **may.kwargs))
-        may.calling.tidy()
         return call.evidence
 
     return guarded
@@ -169,6 +165,7 @@ __all__ = [
     "ToolExpired",
     "ToolRefused",
     "agather",
+    "current_call",
     "gather",
     "requires_approval",
 ]

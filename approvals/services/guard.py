@@ -15,8 +15,9 @@ activity go on: then the call asks anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ from approvals.core.tools import (
 from approvals.store import calls as store
 from flows.core import payload
 from flows.core.effects import TOOL
-from flows.core.errors import ApprovalPending, LostOwnership, PayloadError
+from flows.core.errors import ApprovalPending, DefinitionError, LostOwnership, PayloadError
 from flows.services import calling
 from flows.services.authored import from_anywhere
 from flows.services.calling import Calling, NotTaken
@@ -60,9 +61,35 @@ class Allowed:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
 
-    def making(self) -> AbstractContextManager[Call]:
-        """The block in which it is made."""
-        return self.calling.closing(self.call)
+
+_current: ContextVar[Call | None] = ContextVar("outlast_tool_call", default=None)
+
+
+def current_call() -> Call:
+    """Inside a guarded tool: the call that is made, with `id`, the same over all attempts at it, and `headers`, to send to a provider.
+
+    Raises:
+        OutsideAttempt: no guarded tool runs here.
+    """
+    call = _current.get()
+    if call is None:
+        raise OutsideAttempt("current_call()")
+    return call
+
+
+@contextmanager
+def made(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[Call, Allowed]]:
+    """The block in which a call is made that is allowed; what is known at its end is committed at once. Raises what `allowed` raises."""
+    may = allowed(tool, args, kwargs)
+    try:
+        with may.calling.closing(may.call) as call:
+            token = _current.set(call)
+            try:
+                yield call, may
+            finally:
+                _current.reset(token)
+    finally:
+        may.calling.tidy()
 
 
 @from_anywhere
@@ -72,10 +99,15 @@ def allowed(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> All
     Raises:
         ApprovalPending: people are asked when the turn ends. ToolRefused: they said no, or nothing. OutsideAttempt: no attempt runs here.
         PayloadError, TypeError: the arguments cannot be recorded, or do not fit. AmbiguousOutcome: nobody knows whether it was made before.
+        DefinitionError: it is called where it cannot be: in a transaction, in a node that is one effect, by another guarded tool.
     """
     now = calling.now()
     if now is None:
         raise OutsideAttempt(tool.rule.name)
+    if _current.get() is not None:
+        raise DefinitionError(
+            f"{tool.rule.name} is called by another guarded tool, which would be in doubt while people think: call both from the activity."
+        )
     now.must_stand_alone(tool.rule.name)
     candidate = tool.candidate(args, kwargs)
     number = now.number(candidate["digest"])

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from flows.admin import candidates, operation_page, rendering
 from flows.core.deadlines import OF_WAITS
-from flows.core.protocol import TERMINAL
+from flows.core.protocol import TERMINAL, TOOL_APPROVAL
 from flows.core.verdicts import Way
 from flows.models import Activity, Operation, Release, Timer, Wait, Workflow
 from flows.services import waits_shown
@@ -82,7 +82,7 @@ def _waits(obj: Workflow, told: Description, using: str, url: Url) -> list[dict[
             "reason": rendering.inline(waits_shown.reason(wait, obj, using)),
             "chip": rendering.chip(wait.status),
             "ends": waits_shown.ends(wait, [Way(way) for way in told.ways_on]) if wait.status == "open" else "",
-            "url": url("outlast_approvals_request_of_wait", wait.pk) if wait.kind == "approval" else "",
+            "url": url("outlast_approvals_request_of_wait", wait.pk) if wait.kind in ("approval", TOOL_APPROVAL) else "",
         }
         for wait in found
     ]

@@ -20,7 +20,7 @@ from flows.core.effects import TOOL
 from flows.core.errors import DefinitionError
 from flows.core.nodes.activity import Activity
 from flows.core.state import State
-from flows.services.authored import from_anywhere
+from flows.services.authored import from_anywhere, transaction_of
 from flows.services.effects import Call, Effects
 from flows.services.owned import Owned
 from flows.store import operations
@@ -49,6 +49,7 @@ class Calling:
         self._owned, self._effects = owned, effects
         self._made: Counter[str] = Counter()
         self._thread = threading.get_ident()
+        self._began_in = transaction_of(connections[owned.using])
         self.workflow_id: UUID = owned.row.id
         self.activity_seq, self.attempt, self.last_error = activity.seq, activity.number, activity.last_error
         self.epoch, self.intent_version = owned.row.epoch, owned.row.intent_version
@@ -69,11 +70,16 @@ class Calling:
             self.wanted.append(call)
 
     def must_stand_alone(self, tool: str) -> None:
-        """A node whose code is itself one effect cannot wait for people in the middle: nobody would know whether it has happened.
+        """What a tool does is committed before and after its call, and a node whose code is itself one effect cannot wait in the middle.
 
         Raises:
-            DefinitionError: it is such a node.
+            DefinitionError: the call is inside a transaction of the code, or in such a node.
         """
+        own = threading.get_ident() == self._thread
+        if transaction_of(connections[self.using]) != (self._began_in if own else (0, False)):
+            raise DefinitionError(
+                f"{tool} is called inside a transaction, which may be rolled back after the call was made: call it outside the block."
+            )
         node = self._owned.definition.nodes.get(self.state.node) if self._owned.definition is not None else None
         if isinstance(node, Activity) and node.own_effect is not None:
             raise DefinitionError(

@@ -35,7 +35,8 @@ class Teller(telling.Teller):
         )
         assert (status, owed, result) == ("complete", 0, list(CALLS)), why
         asked = self.site.rows(
-            "SELECT candidate->'value'->'arguments'->>'what', status, used_by, call FROM outlast_approval_request WHERE workflow_id = %s ORDER BY id",
+            "SELECT candidate->'value'->'arguments'->>'what', status, used_by, call FROM outlast_approval_request "
+            "WHERE workflow_id = %s ORDER BY id",
             run,
         )
         assert asked == [(what, "consumed", 1, 1) for what in CALLS], f"{why}: each was asked about once, {asked}"

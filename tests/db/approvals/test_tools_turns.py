@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 
 import flows
 from approvals.services.packet import packet
-from approvals.tools import ApprovalPending, OutsideAttempt, ToolDenied, agather, gather, requires_approval
+from approvals.tools import ApprovalPending, OutsideAttempt, ToolDenied, agather, current_call, gather, requires_approval
 from flows import Activity, Decision, Effect, End, Pipeline, Spend, Step
 from flows.core.effects import DidNotHappen
 from flows.models import Activity as ActivityRow
@@ -32,6 +32,7 @@ from tests.support.tooling import (
     begin,
     code,
     drifts,
+    faults,
     made,
     now,
     outcomes,
@@ -362,6 +363,49 @@ def test_inside_the_block_of_an_effect_it_leaves_that_in_doubt(world: World, dec
     run = begin(world, inside, flow)
     assert asked(run) == []
     assert (now(run).outcome, now(run).error_code) == ("HUMAN_REQUIRED", "NOT_RECONCILABLE")
+
+
+def test_not_inside_a_transaction_of_the_code(world: World) -> None:
+    def inside(attempt: Any) -> Any:
+        with transaction.atomic():
+            return refund(7)
+
+    run = begin(world, inside)
+    assert asked(run) == []
+    assert (run.outcome, run.error_code) == ("HUMAN_REQUIRED", "DEFINITION_ERROR")
+
+
+def test_not_by_another_guarded_tool(world: World) -> None:
+    outer = requires_approval(role=ROLE, name="outer")(lambda order: refund(order))
+    run = begin(world, lambda attempt: outer(7))
+    world.decide(asked(run)[0])
+    world.worker.run()
+    assert made == []
+    assert (len(asked(run)), now(run).error_code) == (1, "NOT_RECONCILABLE")
+
+
+def test_a_tool_knows_its_call(world: World) -> None:
+    """The key for the provider is the same over all attempts at the call."""
+    faults.append(flows.errors.Transient("once"))
+
+    def keyed(n: int) -> str:
+        made.append(current_call().id)
+        assert current_call().headers["Idempotency-Key"] == made[-1]
+        if faults:
+            raise faults.pop()
+        return "done"
+
+    tool = requires_approval(role=ROLE, name="keyed")(keyed)
+    run = begin(world, lambda attempt: tool(1))
+    world.decide(asked(run)[0])
+    world.worker.run()
+    world.clock.move(hours=2)
+    world.worker.tick()
+    world.worker.run()
+    assert now(run).result == "done"
+    assert made == [made[0]] * 2 == [Operation.objects.get(workflow_id=run.pk).pk] * 2
+    with pytest.raises(OutsideAttempt):
+        current_call()
 
 
 def test_beside_the_declared_effects_of_its_node(world: World, declare: Any) -> None:
