@@ -1,7 +1,8 @@
 """One call of a guarded tool: is it allowed, must people be asked, or has it been made already?
 
     bind, digest ──► the newest request about this call
-        none, approval not used in its time, taken back, withdrawn ──► people are asked when the turn ends: ApprovalPending
+        none, taken back, withdrawn; approved, and not used in its time, or by others than would be asked now
+                                                                   ──► people are asked when the turn ends: ApprovalPending
         pending                                                    ──► the same
         denied, changes asked for, nobody answered                 ──► ToolDenied, ToolChangesRequested, ToolExpired
         approved                                                   ──► used up and in flight, one commit ──► call ──► result, one commit
@@ -35,6 +36,7 @@ from approvals.core.tools import (
     digest_of,
 )
 from approvals.store import calls as store
+from flows.conf import conf
 from flows.core import payload
 from flows.core.effects import TOOL
 from flows.core.errors import ApprovalPending, DefinitionError, LostOwnership, PayloadError
@@ -114,7 +116,7 @@ def allowed(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> All
     try:
         for _ in range(MAX_TRIES):
             found = store.find(now.workflow_id, now.activity_seq, candidate["digest"], number, now.using)
-            if found is None or _asks_anew(found, now):
+            if found is None or _asks_anew(tool, found, now):
                 raise _pending(tool, candidate, number, now)
             _must_not_be_refused(tool, found)
             try:
@@ -126,8 +128,11 @@ def allowed(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> All
     raise LostOwnership(f"the approval of {tool.rule.name} in workflow {now.workflow_id} changed {MAX_TRIES} times in one look")
 
 
-def _asks_anew(found: store.Found, now: Calling) -> bool:
+def _asks_anew(tool: Tool, found: store.Found, now: Calling) -> bool:
     """Whether nothing of this request stands, so that people must be asked (again)."""
+    others = (found.ladder, found.self_approval) != (tool.rule.ladder_digest, tool.rule.self_approval)
+    if found.status == RequestStatus.APPROVED and others:
+        return True  # a deploy since then wants other people to say yes
     if found.status in (RequestStatus.REVOKED, RequestStatus.CANCELLED, RequestStatus.INVALIDATED):
         return True
     if found.status == RequestStatus.PENDING and not found.late:
@@ -152,6 +157,7 @@ def _must_not_be_refused(tool: Tool, found: store.Found) -> None:
 
 def _pending(tool: Tool, candidate: Mapping[str, Any], number: int, now: Calling) -> BaseException:
     """Note what people are to be asked, for the end of the turn."""
+    payload.encode(candidate["value"], f"a call of {tool.rule.name}", min(conf.MAX_INPUT_BYTES, conf.MAX_RESULT_BYTES))
     asked = store.count(now.workflow_id, now.activity_seq, now.using)
     with now.lock:
         if asked + len(now.wanted) >= MAX_REQUESTS:

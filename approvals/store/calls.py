@@ -20,7 +20,7 @@ from flows.store.sql import loads, run
 OF_CALL = "workflow_id = %(workflow)s::uuid AND activity_seq = %(activity)s::int AND digest = %(digest)s AND call = %(call)s::int AND tool <> ''"
 
 FIND = f"""
-SELECT r.id, r.status, r.answer, coalesce(r.expires_at <= flows_now(), false), r.used_by, r.candidate, coalesce((
+SELECT r.id, r.status, r.answer, coalesce(r.expires_at <= flows_now(), false), r.used_by, r.candidate, r.ladder, r.self_approval, coalesce((
     SELECT v.comment FROM outlast_review v
     WHERE v.request_id = r.id AND v.refused = '' AND v.verdict <> 'revoke' ORDER BY v.id DESC LIMIT 1), '')
 FROM outlast_approval_request r WHERE {OF_CALL} ORDER BY r.id DESC LIMIT 1
@@ -29,7 +29,10 @@ FROM outlast_approval_request r WHERE {OF_CALL} ORDER BY r.id DESC LIMIT 1
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The newest request about a call. `late`: its time is over, whatever its status says. `comment`: of the answer."""
+    """The newest request about a call. `late`: its time is over, whatever its status says. `ladder`, `self_approval`: whom it was put to.
+
+    `comment`: of the answer.
+    """
 
     id: int
     status: str
@@ -37,6 +40,8 @@ class Found:
     late: bool
     used_by: int | None
     candidate: Any
+    ladder: str
+    self_approval: bool
     comment: str
 
 
@@ -45,8 +50,9 @@ def find(workflow: UUID, activity: int, digest: str, call: int, using: str) -> F
     rows = run("find call", FIND, {"workflow": workflow, "activity": activity, "digest": digest, "call": call}, using)
     if not rows:
         return None
-    id_, status, answer, late, used_by, candidate, comment = rows[0]
-    return Found(id_, status, answer, late, used_by, loads(candidate), comment)
+    row = list(rows[0])
+    row[5] = loads(row[5])
+    return Found(*row)
 
 
 COUNT = """
@@ -77,7 +83,7 @@ INSERT INTO outlast_approval_request (
 SELECT w.id, o.id, o.node, %(visit)s::int, %(tool)s, %(activity)s::int, %(call)s::int, %(steps)s::jsonb, %(escalation)s::jsonb, %(ladder)s,
     false, %(answers)s::text[], %(self_approval)s::bool, o.node, %(candidate)s::jsonb, %(digest)s, %(call)s::int, w.intent_id,
     w.intent_version, w.epoch, w.policy_version, o.state_versions, w.user_id, w.user_label, flows_now(),
-    flows_now() + %(expires)s::float8 * interval '1 second', '', 'pending', '', 0, 0, 0, %(audiences)s::text[], ''
+    flows_now() + %(expires)s::float8 * interval '1 second', 'node:' || o.node, 'pending', '', 0, 0, 0, %(audiences)s::text[], ''
 FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
 WHERE o.id = %(wait)s::bigint AND o.status = 'open' AND o.epoch = w.epoch AND w.active_seq = %(activity)s::int
 RETURNING id

@@ -11,6 +11,7 @@ from django.db import connection
 import flows
 from approvals.api import revoke
 from approvals.models import Request
+from approvals.store import calls
 from approvals.tools import ToolChangesRequested, ToolDenied, ToolExpired, ToolRefused, requires_approval
 from flows.models import Operation, Timer
 from flows.services.resolve import resolve
@@ -131,6 +132,29 @@ def test_an_approval_that_was_taken_back_is_asked_for_anew(world: World) -> None
     assert drifts(run) == []
 
 
+def test_an_approval_by_others_than_would_be_asked_now_is_asked_for_anew(world: World) -> None:
+    """The tool was deployed with another rule in between."""
+    rules = iter([{"role": ROLE}, {"role": ROLE, "need": 2}, {"role": ROLE, "need": 2}, {"role": ROLE, "need": 2}])
+    run = begin(world, lambda attempt: requires_approval(name="ruled", **next(rules))(_own)(1))
+    world.decide(asked(run)[0])
+    world.worker.run()
+    assert made == []
+    assert statuses(run) == ["invalidated", "pending"]
+    world.decide(asked(run)[1])
+    world.decide(asked(run)[1], by=world.ron)
+    world.worker.run()
+    assert made == [1]
+
+
+def test_a_call_that_is_too_large_asks_nobody(world: World) -> None:
+    large = requires_approval(role=ROLE, name="large")(_large)
+    run = begin(world, lambda attempt: large("x" * 200_000, "y" * 200_000))
+    assert (run.outcome, run.error_code, asked(run)) == ("HUMAN_REQUIRED", "PAYLOAD_INVALID", [])
+
+
+def _large(one: str, two: str) -> None: ...
+
+
 def test_the_accountable_user_cannot_allow_their_own_call(world: World) -> None:
     run = begin(world, refunds)
     assert world.decide(asked(run)[0], by=world.robin).code == "SELF_APPROVAL"
@@ -241,6 +265,25 @@ def test_the_binding_of_a_request_is_frozen(world: World) -> None:
 
 
 # ---------------------------------------------------------------- once
+
+
+def test_an_approval_is_used_by_the_running_activity_that_asked_and_once(world: World) -> None:
+    used: list[Any] = []
+
+    def looks(attempt: Any) -> Any:
+        (request,) = asked(now(run)) if attempt.number > 1 else (None,)
+        if request is not None:
+            used.append(calls.use(request.pk, "sha256:0", "default"))  # another digest
+        found = refund(7)
+        used.append(calls.use(asked(now(run))[0].pk, asked(now(run))[0].digest, "default"))  # again
+        return found
+
+    run = begin(world, looks)
+    (request,) = asked(run)
+    world.decide(request)
+    assert calls.use(request.pk, request.digest, "default") is None, "nothing runs now"
+    world.worker.run()
+    assert (used, made, statuses(run)) == ([None, None], [(7, "1.00")], ["consumed"])
 
 
 def test_an_equal_call_is_a_second_call_and_needs_an_approval_of_its_own(world: World) -> None:

@@ -488,6 +488,22 @@ def test_a_pause_holds_the_next_turn(world: World) -> None:
     assert drifts(run) == []
 
 
+def test_a_pause_that_is_asked_while_the_code_runs_comes_after_the_question(world: World) -> None:
+    def pausing(attempt: Any) -> Any:
+        if attempt.number == 1:
+            flows.pause(attempt.workflow_id)
+        return refund(7)
+
+    run = begin(world, pausing)
+    assert (now(run).status, statuses(run)) == ("paused", ["pending"])
+    world.decide(asked(run)[0])
+    assert now(run).status == "paused"
+    flows.resume(run)
+    world.worker.run()
+    assert (now(run).status, made) == ("complete", [(7, "1.00")])
+    assert drifts(run) == []
+
+
 def test_a_resume_before_the_answer_waits_on(world: World) -> None:
     run = begin(world, lambda attempt: refund(7))
     flows.pause(run)
