@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from approvals.core.tools import (
     OutsideAttempt,
@@ -28,10 +29,13 @@ from approvals.core.tools import (
     ToolRefused,
     tool_of,
 )
-from approvals.services.guard import current_call, made
 from flows.core.effects import Effect
 from flows.core.errors import ApprovalPending
 from flows.core.nodes.audience import Escalation, Reviewers
+
+if TYPE_CHECKING:
+    from approvals.services.guard import Allowed
+    from flows.services.effects import Call
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -126,6 +130,23 @@ async def agather(*calls: Awaitable[Any]) -> list[Any]:
     )
 
 
+def current_call() -> Call:
+    """Inside a guarded tool: the call that is made, with `id`, the same over all attempts at it, and `headers`, to send to a provider.
+
+    Raises:
+        DefinitionError: no guarded tool runs here.
+    """
+    from approvals.services import guard
+
+    return guard.current_call()
+
+
+def _made(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AbstractContextManager[tuple[Call, Allowed]]:
+    from approvals.services import guard
+
+    return guard.made(tool, args, kwargs)
+
+
 def _all(made: list[Any], raised: Sequence[BaseException]) -> list[Any]:
     first = next((error for error in raised if isinstance(error, ApprovalPending)), raised[0] if raised else None)
     if first is not None:
@@ -136,7 +157,7 @@ def _all(made: list[Any], raised: Sequence[BaseException]) -> list[Any]:
 def _plain(tool: Tool) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         own, given = tool.split(args)
-        with made(tool, given, kwargs) as (call, may):
+        with _made(tool, given, kwargs) as (call, may):
             if not call.done:
                 call.record(tool.function(*own, *may.args, **may.kwargs))
         return call.evidence
@@ -147,7 +168,7 @@ def _plain(tool: Tool) -> Callable[..., Any]:
 def _asynchronous(tool: Tool) -> Callable[..., Any]:
     async def guarded(*args: Any, **kwargs: Any) -> Any:
         own, given = tool.split(args)
-        with made(tool, given, kwargs) as (call, may):
+        with _made(tool, given, kwargs) as (call, may):
             if not call.done:
                 call.record(await tool.function(*own, *may.args, **may.kwargs))
         return call.evidence

@@ -71,11 +71,11 @@ def current_call() -> Call:
     """Inside a guarded tool: the call that is made, with `id`, the same over all attempts at it, and `headers`, to send to a provider.
 
     Raises:
-        OutsideAttempt: no guarded tool runs here.
+        DefinitionError: no guarded tool runs here.
     """
     call = _current.get()
     if call is None:
-        raise OutsideAttempt("current_call()")
+        raise DefinitionError("current_call() is asked outside of a guarded tool: only while one runs is there a call.")
     return call
 
 

@@ -56,7 +56,7 @@ class Calling:
         self.state: State = owned.state
         self.using, self.label = owned.using, owned.label
         self.wanted: list[Mapping[str, Any]] = []
-        self.lock = threading.RLock()
+        self.lock = effects.lock
 
     def number(self, digest: str) -> int:
         """Which of several equal calls of this attempt this is, from 1."""

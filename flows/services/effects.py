@@ -10,6 +10,7 @@ anything else              left in flight: the arrow that ends the attempt makes
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -77,11 +78,12 @@ class Call:
 
 
 class Effects:
-    """What one attempt has begun. `open`: operations in flight of which nothing is known yet."""
+    """What one attempt has begun. `open`: operations in flight of which nothing is known yet. `lock`: tools may be called in several threads."""
 
     def __init__(self, owned: Owned, owns: Callable[[], bool]) -> None:
         self._owned, self._owns = owned, owns
         self.open: set[str] = set()
+        self.lock = threading.RLock()
         self._names: set[str] = set()
 
     @from_anywhere
@@ -224,9 +226,10 @@ class Effects:
 
     @from_anywhere
     def _settle(self, settlement: Settlement) -> None:
-        if record(settlement, self._owned, late=False):
-            self._owned.row.owed -= 1
-        self.open.discard(settlement.operation)  # only now: until it is on record, nobody knows of it
+        with self.lock:
+            if record(settlement, self._owned, late=False):
+                self._owned.row.owed -= 1
+            self.open.discard(settlement.operation)  # only now: until it is on record, nobody knows of it
 
     @property
     def _number(self) -> int:

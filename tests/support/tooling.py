@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from approvals.models import Request
-from approvals.tools import requires_approval
-from flows import COMPLETE, ESCALATE, FAILED, Activity, Budget, Deadline, Effect, End, Flow, Happened, Retry, Unknown, hours
+from approvals.tools import gather, requires_approval
+from flows import COMPLETE, ESCALATE, FAILED, Activity, Budget, Deadline, Effect, End, Flow, Retry, Unknown, hours
 from flows.models import Attempt, Workflow
 from flows.services.replay import replay
+from tests import factories
 from tests.support.approving import ROLE, World
 
 Code = Callable[[Any], Any]
@@ -103,12 +104,24 @@ def tools() -> Iterator[None]:
         kept.clear()
 
 
+@pytest.fixture
+def declare(world: World) -> Iterator[Callable[..., type[Flow]]]:
+    """Declare a flow that the world's worker offers; it is gone after the test."""
+    with factories.declaring(world.worker) as declare:
+        yield declare
+
+
 def begin(world: World, of: Code, flow: type[Flow] = Agent, **more: Any) -> Workflow:
     """Start a run with this code and carry it to where its first turn ends."""
     codes[more.get("key", "")] = of
     run = flow.start({}, by=more.pop("by", world.robin), **more)
     world.worker.run()
     return Workflow.objects.get(pk=run.id)
+
+
+def both(attempt: Any) -> Any:
+    """Two calls side by side."""
+    return gather(lambda: refund(7), lambda: refund(8))
 
 
 def asked(run: Workflow) -> list[Request]:
@@ -132,6 +145,3 @@ def now(run: Workflow) -> Workflow:
 def drifts(run: Workflow) -> list[str]:
     """Where the run's record and its replay part."""
     return [str(found.drift) for found in replay([run]) if found.drift is not None]
-
-
-__all__ = ["Happened", "begin", "code", "codes", "faults", "known", "made", "refund", "send", "tools"]

@@ -20,6 +20,7 @@ from flows.core.errors import ApprovalPending, DefinitionError, PayloadError
 from flows.core.moves import Park, Rest, Run
 from flows.core.nodes.activity import Activity
 from flows.core.state import Pending, WaitState, Woken
+from tests.docs.test_exports import FRAMEWORKS, loaded_by
 from tests.support.flow_values import activity
 from tests.support.flow_values import state as make_state
 
@@ -131,6 +132,11 @@ def test_what_is_asked_of_whom() -> None:
     nobody = Rule(name="t", steps=[Reviewers("b", when=lambda state: False)])
     with pytest.raises(DefinitionError, match="No step of t applies"):
         nobody.asks(make_state())
+
+
+def test_guarding_a_tool_loads_no_framework() -> None:
+    program = "from approvals.tools import requires_approval; requires_approval(role='finance', name='t')(print)"
+    assert not loaded_by(program) & set(FRAMEWORKS)
 
 
 # ---------------------------------------------------------------- called
