@@ -126,6 +126,12 @@ class Rule:
         if not payload.is_name(self.version):
             raise DefinitionError(f'{what}: version={self.version!r:.40} must be text, such as version="2".')
         typed.must(f"{what}: self_approval=", self.self_approval, (bool,), "self_approval=True")
+        typed.must(f"{what}: effect=", self.effect, (Effect,), "effect=Effect(reconcile=…)")
+        if self.effect.compensate is not None or self.effect.request is not None:
+            raise DefinitionError(
+                f"{what}: effect= says how to find out about a call (reconcile=, idempotent=, probes=, timeout=, grace=, second_person=). What "
+                "undoes it is a tool of its own, and what it asks for are its arguments."
+            )
         self._check_people(what)
         self._check_times(what)
         if self.target is not None and not callable(self.target):

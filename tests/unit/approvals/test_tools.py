@@ -63,6 +63,9 @@ def take(order: int, amount: str = "1.00", *more: int, note: Any = None, **rest:
         ({"self_approval": "yes"}, "self_approval=True"),
         ({"target": "order"}, "a function of the tool's own arguments"),
         ({"permission": "odd"}, "app_label.codename"),
+        ({"effect": "reconcile"}, "Effect"),
+        ({"effect": Effect(compensate="somewhere.undo")}, "a tool of its own"),
+        ({"effect": Effect(request=lambda state: 1)}, "a tool of its own"),
     ],
 )
 def test_what_could_not_work_is_said_when_it_is_declared(options: dict[str, Any], says: str) -> None:
