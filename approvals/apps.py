@@ -1,4 +1,4 @@
-"""The human plane as a Django app: it owns the waits of the kinds "approval" and "ask", and an outbox of what people are told of them."""
+"""The human plane as a Django app: it owns the waits for answers (to an approval, a form, a tool), and an outbox of what people are told."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ class ApprovalsConfig(AppConfig):
     def ready(self) -> None:
         from approvals.services.notices.outbox import RequestOutbox
         from approvals.services.plane import ApprovalPlane
-        from flows.core.protocol import ASKING
+        from approvals.services.tool_plane import ToolPlane
+        from flows.core.protocol import TOOL_APPROVAL
         from flows.registry import register_outbox, register_wait_plane
 
         plane = ApprovalPlane()
-        for kind in ASKING:
-            register_wait_plane(kind, plane)
+        register_wait_plane("approval", plane)
+        register_wait_plane("ask", plane)
+        register_wait_plane(TOOL_APPROVAL, ToolPlane())
         register_outbox(RequestOutbox())

@@ -136,7 +136,7 @@ def _imported(path: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a plane needs to know when one of its waits is opened."""
+    """What a plane needs to know when one of its waits is opened. `activity_seq`: of the activity that it stands beside, if any."""
 
     wait_id: int
     workflow_id: Any
@@ -148,6 +148,7 @@ class Opening:
     visit: int
     park: Park
     deadline_at: datetime | None
+    activity_seq: int | None = None
 
 
 class WaitPlane(Protocol):
@@ -210,11 +211,12 @@ def migrated(workflow_id: Any, nodes: Mapping[str, Node], kept: int | None, usin
     return found
 
 
-def due(moments: Sequence[tuple[int, str, str]], using: str) -> None:
-    """Tell every plane of moments (wait, kind of timer, name) that concern the people behind its waits; each finds its own."""
-    if moments:
-        for plane in set(_planes.values()):
-            plane.due(using, moments)
+def due(moments: Sequence[tuple[str, tuple[int, str, str]]], using: str) -> None:
+    """Tell each plane of the moments (kind of wait, (wait, kind of timer, name)) that concern the people behind its waits."""
+    for kind, plane in _planes.items():
+        own = [moment for of, moment in moments if of == kind]
+        if own:
+            plane.due(using, own)
 
 
 def ended(workflow_ids: Sequence[Any], using: str) -> None:

@@ -56,6 +56,7 @@ class Request(models.Model):
     `steps`: the ladder as it applied, each step with `name`, `need` and `audience`; `escalation`: who may answer too, and after how many
     seconds; `ladder`: the digest of both as declared. `step`, `given`, `escalated`: the step that is asked now, how many have approved in it,
     how many of the escalation have come. `audiences`: who may answer now, as keys (`approvals.core.seats`), of which one must hold.
+    `tool`: the tool that asks, in the activity `activity_seq`; "": an approval node does. `call`: which of several equal calls of it.
     `claimed_*`: who says that they are looking at it; that locks nobody out.
 
     The foreign keys to workflow and intent have no constraint in the database: checking one would lock the intent after the
@@ -73,7 +74,7 @@ class Request(models.Model):
     kind = models.TextField(
         _("kind"), choices=[(RequestKind.APPROVAL.value, _("approval")), (RequestKind.ASK.value, _("question"))]
     )
-    wait_id = models.BigIntegerField(unique=True)
+    wait_id = models.BigIntegerField(db_index=True)
     node = models.TextField(_("node"))
     visit = models.IntegerField()
     steps = models.JSONField(_("steps"))
@@ -84,6 +85,9 @@ class Request(models.Model):
     answers = ArrayField(models.TextField())
     self_approval = models.BooleanField(_("may be answered by the accountable user"))
 
+    tool = models.TextField(_("tool"), blank=True, default="", db_default="")
+    activity_seq = models.IntegerField(null=True)
+    call = models.IntegerField(default=0, db_default=0)
     candidate_node = models.TextField(_("candidate of"))
     candidate = models.JSONField(_("candidate"))
     evidence = models.JSONField(_("evidence"), null=True)
@@ -151,15 +155,33 @@ class Request(models.Model):
                 condition=Q(status=RequestStatus.CONSUMED.value, used_by__isnull=False, used_at__isnull=False)
                 | ~Q(status=RequestStatus.CONSUMED.value) & Q(used_by__isnull=True, used_at__isnull=True),
             ),
-            models.UniqueConstraint(fields=["workflow", "node"], name="outlast_approval_request_open_once", condition=PENDING),
+            models.CheckConstraint(
+                name="outlast_approval_request_call",
+                condition=Q(tool="", activity_seq__isnull=True, call=0)
+                | ~Q(tool="") & Q(activity_seq__isnull=False, call__gte=1),
+            ),
+            models.UniqueConstraint(fields=["wait_id"], name="outlast_approval_request_of_wait", condition=Q(tool="")),
+            models.UniqueConstraint(
+                fields=["workflow", "node"],
+                name="outlast_approval_request_open_once",
+                condition=Q(status=RequestStatus.PENDING.value, tool=""),
+            ),
+            models.UniqueConstraint(
+                fields=["workflow", "activity_seq", "digest", "call"],
+                name="outlast_approval_request_call_once",
+                condition=Q(status__in=[RequestStatus.PENDING.value, RequestStatus.APPROVED.value]) & ~Q(tool=""),
+            ),
         ]
         indexes = [
             models.Index(fields=["expires_at", "id"], name="outlast_approval_request_inbox", condition=PENDING),
             models.Index(fields=["workflow", "node", "id"], name="outlast_approval_request_of"),
             models.Index(fields=["asked_at"], name="outlast_approval_request_asked"),
+            models.Index(fields=["workflow", "activity_seq", "id"], name="outlast_approval_request_calls", condition=~Q(tool="")),
         ]
 
     def __str__(self) -> str:
+        if self.tool:
+            return f"{self.tool} at {self.node} (request {self.pk})"
         return f"{self.node}, revision {self.revision} (request {self.pk})"
 
     @property

@@ -20,7 +20,7 @@ from approvals.core.narrow import narrowed
 from approvals.core.seats import open_to
 from approvals.core.status import ANSWERS, STATUS_AFTER
 from approvals.models import Request
-from approvals.services import people
+from approvals.services import people, turns
 from approvals.services.locked import UnknownRequest, locked, request_id_of
 from approvals.services.notices import owing
 from approvals.services.taking import ACCEPTED, ALREADY, Given, NobodyAnswers, clean, code_of, noted, take, wake
@@ -120,7 +120,10 @@ def decide(
         refusal, step = take(row, given, write, alias)
         if step is not None and step.now is None:
             owing.decided(row.pk, alias)
-            wake(row, {**_evidence(row, given), **kept}, "approval", alias)
+            if row.tool:
+                turns.answered(row, alias)
+            else:
+                wake(row, {**_evidence(row, given), **kept}, "approval", alias)
         elif step is not None and step.now is not None and step.now[0] != step.was[0]:
             owing.asked(row.pk, step.now[0], alias)
     return _told(row, given, refusal, step)

@@ -121,6 +121,9 @@ def _since(request: Request, user: Any, candidate: Mapping[str, Any], chosen: in
     earlier = (
         Request.objects.using(using).filter(workflow_id=request.workflow_id, node=request.node, pk__lt=request.pk).order_by("-pk")
     )
+    # Calls of one turn stand side by side; what a tool was asked about in an earlier turn came before.
+    earlier = earlier.filter(tool=request.tool)
+    earlier = earlier.exclude(wait_id=request.wait_id) if request.tool else earlier
     answered = earlier.filter(reviews__by_id=user.pk if user is not None else None, reviews__digest=F("digest"))
     seen = answered.first() if user is not None else None
     other = (earlier.filter(pk=chosen).first() if chosen is not None else None) or seen or earlier.first()
@@ -144,6 +147,8 @@ def _routes(request: Request, definition: Definition | None) -> dict[str, str]:
         if isinstance(node, Approval)
         else {}
     )
+    if request.tool:  # whatever is answered, the step that asked goes on, and is told
+        routes = dict.fromkeys(ANSWERS.values(), request.node)
     return {verdict: routes.get(answer, "") for verdict, answer in ANSWERS.items() if answer in request.answers}
 
 

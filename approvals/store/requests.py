@@ -94,7 +94,7 @@ REPLACE = """
 UPDATE outlast_approval_request
 SET status = CASE WHEN status = 'changes_requested' THEN 'superseded' WHEN status = 'approved' AND expires_at <= flows_now() THEN 'expired'
     ELSE 'invalidated' END
-WHERE workflow_id = %(workflow)s::uuid AND node = %(node)s AND status IN ('pending', 'approved', 'changes_requested')
+WHERE workflow_id = %(workflow)s::uuid AND node = %(node)s AND tool = '' AND status IN ('pending', 'approved', 'changes_requested')
 RETURNING id
 """
 
@@ -220,11 +220,14 @@ def claim(request_id: int, user: Any, label: str, using: str) -> bool:
     return bool(run("claim request", CLAIM, {"id": request_id, "user": user, "label": label}, using))
 
 
-BEHIND = "SELECT wait_id, id FROM outlast_approval_request WHERE wait_id = ANY (%(waits)s::bigint[]) AND status = 'pending' ORDER BY id"
+BEHIND = """
+SELECT wait_id, id FROM outlast_approval_request
+WHERE wait_id = ANY (%(waits)s::bigint[]) AND status = 'pending' AND tool = '' ORDER BY id
+"""
 
 
 def behind(waits: Sequence[int], using: str) -> dict[int, int]:
-    """The pending requests behind these waits, by wait."""
+    """The pending requests of approval nodes behind these waits, by wait."""
     return dict(run("requests behind waits", BEHIND, {"waits": list(waits)}, using))
 
 
@@ -257,7 +260,7 @@ ASKED = """
 SELECT id, wait_id, node, status, candidate_node, ladder, answers, self_approval, digest, on_expiry FROM outlast_approval_request
 """
 ASKED_BY = ASKED + "WHERE wait_id = %(wait)s::bigint"
-LIVE = ASKED + "WHERE workflow_id = %(workflow)s::uuid AND status IN ('pending', 'approved') ORDER BY id"
+LIVE = ASKED + "WHERE workflow_id = %(workflow)s::uuid AND status IN ('pending', 'approved') AND tool = '' ORDER BY id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +286,7 @@ def asked(wait_id: int, using: str) -> Asked | None:
 
 
 def live(workflow_id: Any, using: str) -> list[Asked]:
-    """The requests of a (locked) workflow that are open, or approved and not used."""
+    """The requests of nodes of a (locked) workflow that are open, or approved and not used."""
     return [Asked(*row) for row in run("live requests", LIVE, {"workflow": workflow_id}, using)]
 
 
@@ -319,7 +322,8 @@ NEWEST = """
 SELECT DISTINCT ON (r.node) r.node, r.id, r.status, r.digest, r.intent_version, r.candidate, coalesce(r.expires_at <= flows_now(), false),
     r.used_by, a.node, a.visit
 FROM outlast_approval_request r LEFT JOIN outlast_activity a ON a.workflow_id = r.workflow_id AND a.seq = r.used_by
-WHERE r.workflow_id = %(workflow)s::uuid AND r.node = ANY (%(nodes)s::text[]) AND r.kind = 'approval' ORDER BY r.node, r.id DESC
+WHERE r.workflow_id = %(workflow)s::uuid AND r.node = ANY (%(nodes)s::text[]) AND r.kind = 'approval' AND r.tool = ''
+ORDER BY r.node, r.id DESC
 """
 
 
@@ -350,7 +354,7 @@ SELECT r.workflow_id, r.wait_id, r.node, r.id, r.digest, r.intent_version, r.ans
     r.answers, r.self_approval,
     (SELECT min(v.at) FROM outlast_review v WHERE v.request_id = r.id AND v.verdict = 'revoke' AND v.refused = '') AS revoked_at
 FROM outlast_approval_request r
-WHERE r.workflow_id = ANY (%(workflows)s::uuid[]) AND r.kind = 'approval' ORDER BY r.workflow_id, r.id
+WHERE r.workflow_id = ANY (%(workflows)s::uuid[]) AND r.kind = 'approval' AND r.tool = '' ORDER BY r.workflow_id, r.id
 """
 
 
@@ -375,6 +379,6 @@ class Past:
 
 
 def of_workflows(workflows: Sequence[UUID], using: str) -> list[Past]:
-    """Every request for approval of these workflows, each workflow's in the order in which they were asked."""
+    """Every request of approval nodes of these workflows, each workflow's in the order in which they were asked."""
     rows = run("requests of workflows", OF_WORKFLOWS, {"workflows": list(workflows)}, using)
     return [Past(*(*row[:11], loads(row[11]), *row[12:])) for row in rows]

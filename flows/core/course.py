@@ -23,7 +23,7 @@ from flows.core.history import BEGUN, KNOWN, Asked, History, Logged, Passed, Wai
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import first_step
 from flows.core.policies import DEGRADE, RELEASE
-from flows.core.protocol import RESUMED, SUSPENDED, Outcome, Status
+from flows.core.protocol import RESUMED, SELF_CLOSING, SUSPENDED, Outcome, Status
 from flows.core.state import GIVEN, ActivityState, State, WaitState
 
 #: What the log says of the engine's arrows: they end an attempt, close a wait, or follow from the state alone.
@@ -142,9 +142,9 @@ class Course:
         return [one for one in self.history.asked if one.wait <= last]
 
     def open_wait(self, t: Logged) -> Waited | None:
-        """The wait that was still open when the engine was asked: the pause before a retry ends by itself, without an arrow."""
+        """The wait that was still open when the engine was asked: what stands beside an activity ends by itself, without an arrow."""
         wait = self.wait
-        if wait is None or wait.kind != RETRY_WINDOW or wait.status != "satisfied" or wait.closed_at is None:
+        if wait is None or wait.kind not in SELF_CLOSING or wait.status != "satisfied" or wait.closed_at is None:
             return wait
         if t.trigger in CLOSED and t.ref == str(wait.id):
             return wait
@@ -301,6 +301,9 @@ class Course:
                 self.error_code = t.error_code
             case "event" | "approval" | "answer":
                 self.heard = True
+            case "asked":
+                self.wait, self.heard, self.rang = self.next_wait(), False, False
+                self.error_code = t.error_code
             case "timer":
                 timer = t.ref.rpartition(":")[2]
                 self.rung |= {int(timer)} if timer.isdecimal() else set()

@@ -23,7 +23,7 @@ from flows.core.nodes.base import Node
 from flows.core.nodes.waits import expire
 from flows.core.protocol import Outcome, Status
 from flows.core.releases import RELEASE_CHANGED, moved
-from flows.core.state import Completed, Entered, Facts, Failed, ReleaseFact, State, Trigger
+from flows.core.state import Completed, Entered, Facts, Failed, Pending, ReleaseFact, State, Trigger
 from flows.core.verdicts import Verdict, suspension_of
 
 DEFINITION_FAULT = "DEFINITION_FAULT"
@@ -32,6 +32,8 @@ VISITS_EXHAUSTED = "VISITS_EXHAUSTED"
 #: A node that asks people again and again must end too, even where the author set no limit.
 DEFAULT_APPROVAL_VISITS = 10
 MAX_HOPS = 200
+#: An attempt's code has run: what it did is on record, and its gate was asked before it.
+ENDED = Completed | Failed | Pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def decide(definition: Definition, state: State, trigger: Trigger, facts: Facts)
 
 
 def _decide(definition: Definition, state: State, trigger: Trigger, facts: Facts) -> Decided:
-    if not isinstance(trigger, Completed | Failed):
+    if not isinstance(trigger, ENDED):
         if _is_known(state) and (node := definition.nodes.get(state.node)) is not None:
             cancels = facts.release is not None and facts.release.cancels
             return Decided(CancelSelf(RELEASE_CHANGED)) if cancels else _answer(definition, state, trigger, facts, node)
@@ -104,7 +106,7 @@ def _go_on(definition: Definition, state: State, trigger: Trigger, facts: Facts)
     node = definition.nodes.get(state.node)
     if node is None:
         return Decided(Suspend(state.node, Outcome.WORKFLOW_MIGRATION_REQUIRED, Verdict.WORKFLOW_MIGRATION_REQUIRED))
-    takes_up = state.activity is not None and not isinstance(trigger, Completed | Failed)
+    takes_up = state.activity is not None and not isinstance(trigger, ENDED)
     answers: tuple[gate.Answer, ...] = ()
     if (node.gate is not None or facts.look is not None) and (takes_up or isinstance(trigger, Entered)):
         examined = gate.examine(definition, node, state, facts)

@@ -124,6 +124,17 @@ class Effect:
         return given if given is None or isinstance(given, Servicing) else Servicing(given)
 
 
+#: How the calls of a guarded tool are named among the effects of an activity: `tool:NAME:…`.
+TOOL = "tool:"
+#: Tool → what can be asked about a call of it, of everything declared in this process.
+TOOLS: dict[str, Effect] = {}
+
+
+def tool_effect(name: str) -> Effect | None:
+    """The effect behind a call of a guarded tool, by the name of that effect; None: it is none, or this process does not know the tool."""
+    return TOOLS.get(name.split(":")[1]) if name.startswith(TOOL) else None
+
+
 def _check(what: str, given: Effect | Servicing) -> None:
     typed.span(f"{what}(timeout=…)", given.timeout, f"{what}(…, timeout=minutes(2))")
     typed.span(f"{what}(grace=…)", given.grace, f"{what}(…, grace=seconds(30))")

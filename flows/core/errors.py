@@ -186,6 +186,15 @@ class LostOwnership(OutlastError):
     code = "LOST_OWNERSHIP"
 
 
+class ApprovalPending(BaseException):
+    """A tool waits for an answer of people: the turn ends here, and the next one reissues the call.
+
+    No `Exception`, so that an agent's `except Exception` does not take it for a failure of the tool. Let it out.
+    """
+
+    code: ClassVar[str] = "APPROVAL_PENDING"
+
+
 class Route(StrEnum):
     """What a class of failure leads to."""
 

@@ -24,6 +24,7 @@ GIVEN: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
     "release": (frozenset({Status.RUNNING}), frozenset({Status.RUNNABLE, Status.PAUSED})),
     "lost": (frozenset({Status.RUNNING}), frozenset({Status.RUNNABLE, Status.PAUSED, Status.RECONCILING})),
     "returned": (frozenset({Status.RUNNING}), frozenset({Status.PAUSED})),
+    "asked": (frozenset({Status.RUNNING}), _HELD),
     "pause": (frozenset({Status.RUNNABLE, Status.WAITING}), frozenset({Status.PAUSED})),
     "resume": (_HELD, frozenset({Status.RUNNABLE})),
     "pin": (_AT_REST | {Status.RUNNING}, _AT_REST | {Status.RUNNING}),
@@ -53,9 +54,10 @@ _STAYS = frozenset({"pin", "policy"})
 #: These may have it go on at another node: as the migration says, and where a person has what its gate stands on done anew.
 _MOVES = frozenset({"migrate", "resume"})
 #: These say which attempt they began or ended, and these that it has ended, and how.
-_NAMES_ATTEMPT = ENDED | {"claim", "returned", "lost", "cancel", "supersede"}
+_NAMES_ATTEMPT = ENDED | {"claim", "returned", "asked", "lost", "cancel", "supersede"}
 _OUTCOME = {
     "completed": "succeeded",
+    "asked": "returned",
     **{one: one for one in ("failed", "timed_out", "refused", "returned", "lost")},
 }
 

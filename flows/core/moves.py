@@ -32,6 +32,7 @@ class Park:
         kind: a key of `WAIT_KINDS`. event_type, keys: what wakes it (for events).
         wakes_at: the moment a timer wakes it, for sleeps. deadline: how long the wait may take; on_expiry: its declared policy.
         detail: what the opener of this wait kind needs (for an approval: candidate and role).
+        beside: it is no node that waits, but the open activity, which is run again afterwards.
     """
 
     node: str
@@ -44,6 +45,7 @@ class Park:
     on_expiry: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)
     via: tuple[str, ...] = ()
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

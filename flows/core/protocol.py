@@ -147,6 +147,7 @@ class TimerKind(StrEnum):
     SLA = "sla"
     REMINDER = "reminder"
     ESCALATION = "escalation"
+    REQUEST_EXPIRY = "request_expiry"
 
 
 class WakeCause(StrEnum):
@@ -247,6 +248,9 @@ _OPERATE, _RESOLVE, _ANSWER = (
 )
 _NOBODY, _ACCOUNTABLE = "nobody", "the accountable user and escalate_to"
 
+#: The wait of an activity whose tools asked people: it stands beside the activity, as a retry window does, and not for a node.
+TOOL_APPROVAL = "tool_approval"
+
 WAIT_KINDS: dict[str, WaitKind] = {
     kind.name: kind
     for kind in (
@@ -258,6 +262,10 @@ WAIT_KINDS: dict[str, WaitKind] = {
             counts=BudgetKind.HUMAN_REVIEWS,
         ),
         WaitKind("ask", "who is asked", "those who are asked", _ACCOUNTABLE, "human", OnCancel.REQUEST, right=_ANSWER),
+        WaitKind(
+            TOOL_APPROVAL, "eligible reviewers, or the end of their time", "reviewers", _ACCOUNTABLE, "human", OnCancel.REQUEST,
+            right=_ANSWER, counts=BudgetKind.HUMAN_REVIEWS,
+        ),
         WaitKind(
             "human", "a person, by resume or cancel", "the accountable user", _ACCOUNTABLE, "human", right=_OPERATE, resumes=True,
             suspends=True,
@@ -272,11 +280,15 @@ WAIT_KINDS: dict[str, WaitKind] = {
     )
 }  # fmt: skip
 
-#: Moments at which the plane of a wait is told, and nobody is woken: people are reminded, or others may answer too.
-FOR_PEOPLE = (TimerKind.REMINDER.value, TimerKind.ESCALATION.value)
+#: Moments at which the plane of a wait is told, and nobody is woken by the clock: people are reminded, others may answer too, the time of one
+#: of several requests is over.
+FOR_PEOPLE = (TimerKind.REMINDER.value, TimerKind.ESCALATION.value, TimerKind.REQUEST_EXPIRY.value)
+
+#: Waits beside an activity that close themselves with what ends them; the activity is simply run again.
+SELF_CLOSING = ("retry_window", TOOL_APPROVAL)
 
 #: Kinds behind which there is a request to people, with a page of its own.
-ASKING = ("approval", "ask")
+ASKING = ("approval", "ask", TOOL_APPROVAL)
 
 #: Kinds that a person's resume ends, and those that stand for a suspension.
 RESUMED = tuple(name for name, kind in WAIT_KINDS.items() if kind.resumes)

@@ -20,6 +20,8 @@ What the record does not hold, and how it is met:
 - what an author's function raised: an arrow with a `fault` is given, for the function has been mended since. A fault that only the replay
   finds is a drift.
 - a pause that was asked, a queue that was changed, a debt that stood before an end: the recorded status is one of those that the move may have.
+- what tools asked people: the arrow `asked` is given, for the calls come out of an attempt's code; that the activity is run again after the
+  answers is judged.
 - an attempt's failure: code and class of the attempt, and the classes where they do not follow from these (the arrow's note).
 """
 

@@ -116,7 +116,14 @@ class Failed:
     doubtful: bool = False
 
 
-Trigger = Entered | Woken | Completed | Failed
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The attempt's code has asked people about calls of tools, and waits for their answers: each call as its plane opens it."""
+
+    calls: tuple[Mapping[str, Any], ...]
+
+
+Trigger = Entered | Woken | Completed | Failed | Pending
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,25 @@ def parking(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | N
     return _note(arrow, decided, move.via)
 
 
+def asking(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | None) -> Move:
+    """The turn ends with questions to people: the activity is scheduled again, and their answers make it ready."""
+    arrow = _arrow(owned, Status.PAUSED if owned.pause else Status.WAITING, owned.row.node)
+    arrow.outcome, arrow.wait_kind, arrow.reason = Outcome.WAITING, move.kind, move.reason
+    _end_activity(owned, arrow, ending, ActivityStatus.SCHEDULED)
+    return _note(_asked(arrow), decided, move.via)
+
+
+def asked_in_vain(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending | None) -> Move:
+    """It would have, and they cannot be asked: a person looks, and with their resume the code asks again."""
+    return _asked(suspend(owned, decided, move, ending))
+
+
+def _asked(arrow: Move) -> Move:
+    """The attempt is given back: it has neither failed, nor was it refused."""
+    arrow.attempt_outcome, arrow.trigger = AttemptOutcome.RETURNED, "asked"
+    return arrow
+
+
 def retry(owned: Owned, move: moves.RetryLater, ending: Ending | None) -> Move:
     """The same operation again, later: the activity is scheduled again and a timer wakes it."""
     arrow = _arrow(owned, Status.PAUSED if owned.pause else Status.WAITING, owned.row.node)

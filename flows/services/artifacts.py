@@ -2,6 +2,7 @@
 
 accepted    choice, digest and revision of the candidate      the arrow that stores it as the activity's result
 refused     the code                                          the arrow that tries again, goes elsewhere, or asks a person
+            APPROVAL_PENDING                                  the arrow of a turn that waits for people to answer about its tools
 no row      the worker was lost, or somebody else moved the workflow meanwhile: the attempt's own history says so
 """
 
@@ -14,8 +15,9 @@ from uuid import UUID
 from flows.core import artifact, moves
 from flows.core.artifact import ModelCall
 from flows.core.decide import Decided
+from flows.core.errors import ApprovalPending
 from flows.core.nodes.activity import Decision
-from flows.core.state import Completed, Failed, Trigger
+from flows.core.state import Completed, Failed, Pending, Trigger
 from flows.models import Candidate
 from flows.services.arrows import Ending
 from flows.services.owned import Owned
@@ -34,9 +36,11 @@ def of_attempt(owned: Owned, trigger: Trigger, decided: Decided, ending: Ending 
     definition, activity = owned.definition, owned.state.activity
     if definition is None or activity is None or ending is None:
         return None
-    if not isinstance(trigger, Completed | Failed) or not isinstance(definition.nodes.get(activity.node), Decision):
+    if not isinstance(trigger, Completed | Failed | Pending) or not isinstance(definition.nodes.get(activity.node), Decision):
         return None
-    refused = trigger.failure.code if isinstance(trigger, Failed) else ""
+    refused = (
+        trigger.failure.code if isinstance(trigger, Failed) else ApprovalPending.code if isinstance(trigger, Pending) else ""
+    )
     if isinstance(decided.move, moves.CancelSelf):
         refused = refused or decided.move.code
     result: Mapping[str, Any] = trigger.result if isinstance(trigger, Completed) and isinstance(trigger.result, Mapping) else {}

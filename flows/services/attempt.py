@@ -20,16 +20,17 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.context import Context
 from flows.core.effects import Effect
-from flows.core.errors import ActivityError, AmbiguousOutcome, Failure, LostOwnership, classify
+from flows.core.errors import ActivityError, AmbiguousOutcome, ApprovalPending, DefinitionError, Failure, LostOwnership, classify
 from flows.core.failures import unlisted
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import LIVE, AttemptOutcome, Status
-from flows.core.state import Completed, Failed, Trigger, Woken
+from flows.core.state import Completed, Failed, Pending, Trigger, Woken
 from flows.services import effects, gating, ledger, obligations
 from flows.services.arrows import REFUSED, Ending
 from flows.services.authored import call, from_anywhere, tidy, transaction_of
+from flows.services.calling import Calling, unsettled, within
 from flows.services.context import ITEM_BYTES, Wanted
 from flows.services.deciding import Deciding
 from flows.services.effects import Call, Effects
@@ -249,6 +250,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     assert isinstance(node, Activity)
     begun = Effects(owned, limits.owns)
     deciding = Deciding(owned)
+    calling = Calling(owned, begun)
     attempt = Attempt(owned, limits, begun, deciding)
     function = registry.function(node.step(attempt.step).do if isinstance(node, Pipeline) else node.do)
     connection = connections[owned.using]
@@ -270,7 +272,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
                     raise AmbiguousOutcome(
                         f"{whole.id} has happened, and nobody knows yet what became of another effect of this visit"
                     )
-                answer = call(function, attempt) if whole is None or not whole.done else whole.evidence
+                answer = _called(function, attempt, calling) if whole is None or not whole.done else whole.evidence
         returned = True
         if transaction_of(connection) != before:
             raise ActivityError(f"{attempt.node} returned inside an open transaction")
@@ -282,25 +284,52 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     except LostOwnership:
         obligations.calls_over(tuple(begun.open), owned.using)
         raise
-    except Exception as error:  # noqa: BLE001 - author code: every error is classified and becomes part of the record
-        failure = classify(error)
-        _log(attempt, failure, error)
+    except (Exception, ApprovalPending) as error:  # noqa: BLE001 - author code: every error is classified and becomes part of the record
         tidy(connection, before)
-        settled = begun.at_error(whole, error, returned=returned)
-        class_name = failure.classes[0] if failure.classes else None
-        told = error.explained if isinstance(error, CheckpointConflict) else ""
-        ending = Ending(
-            AttemptOutcome.FAILED,
-            code=failure.code,
-            error_class=class_name,
-            settled=settled,
-            open=tuple(begun.open),
-            explained=told,
-            failure=unlisted(failure),
-        )
-        return Failed(failure, doubtful=bool(begun.open)), deciding.told(ending)
+        if calling.wanted and not (doubt := unsettled(owned, begun)):
+            return Pending(tuple(calling.wanted)), deciding.told(REFUSED)
+        failed = error if isinstance(error, Exception) else _misplaced(doubt if calling.wanted else "")
+        trigger, ending = _failed(attempt, failed, begun, whole, returned=returned)
+        return trigger, deciding.told(ending)
     ending = Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
     return Completed(payload.decode(json.loads(text))), deciding.told(ending)
+
+
+def _called(function: Callable[[Any], Any], attempt: Attempt, calling: Calling) -> Any:
+    """What the code returns; where a tool of it waits for people, the turn ends, whatever the code made of that.
+
+    Raises:
+        ApprovalPending: a tool waits.
+    """
+    with within(calling):
+        answer = call(function, attempt)
+    if calling.wanted:
+        raise ApprovalPending
+    return answer
+
+
+def _misplaced(doubt: str) -> Exception:
+    """Why a turn cannot end as one that waits for people."""
+    if doubt:
+        return AmbiguousOutcome(f"a tool waits for people, and nobody knows yet what became of {doubt}")
+    return DefinitionError("ApprovalPending is raised by guarded tools; raised by hand it asks nobody.")
+
+
+def _failed(attempt: Attempt, error: Exception, begun: Effects, whole: Call | None, *, returned: bool) -> tuple[Failed, Ending]:
+    """What the code, or what must be done with its answer, raised: part of the record."""
+    failure = classify(error)
+    _log(attempt, failure, error)
+    settled = begun.at_error(whole, error, returned=returned)
+    ending = Ending(
+        AttemptOutcome.FAILED,
+        code=failure.code,
+        error_class=failure.classes[0] if failure.classes else None,
+        settled=settled,
+        open=tuple(begun.open),
+        explained=error.explained if isinstance(error, CheckpointConflict) else "",
+        failure=unlisted(failure),
+    )
+    return Failed(failure, doubtful=bool(begun.open)), ending
 
 
 def _request(effect: Effect, owned: Owned) -> Any:

@@ -10,6 +10,7 @@ anything else              left in flight: the arrow that ends the attempt makes
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -77,11 +78,12 @@ class Call:
 
 
 class Effects:
-    """What one attempt has begun. `open`: operations in flight of which nothing is known yet."""
+    """What one attempt has begun. `open`: operations in flight of which nothing is known yet. `lock`: tools may be called in several threads."""
 
     def __init__(self, owned: Owned, owns: Callable[[], bool]) -> None:
         self._owned, self._owns = owned, owns
         self.open: set[str] = set()
+        self.lock = threading.RLock()
         self._names: set[str] = set()
 
     @from_anywhere
@@ -160,13 +162,18 @@ class Effects:
 
     @contextmanager
     def named(self, name: str, request: Any) -> Iterator[Call]:
-        """A named effect for the length of a block; what is known at its end is committed at once."""
+        """A named effect for the length of a block."""
         if name in self._names:
             raise OperationConflict(
                 f"The effect {name!r} is begun twice in one attempt. Each call has a name of its own, declared in effects=."
             )
         self._names.add(name)
-        call = self.begin(name, request)
+        with self.closing(self.begin(name, request)) as call:
+            yield call
+
+    @contextmanager
+    def closing(self, call: Call) -> Iterator[Call]:
+        """The block in which a call that was begun is made; what is known at its end is committed at once."""
         begun = call.id in self.open
         try:
             yield call
@@ -219,9 +226,10 @@ class Effects:
 
     @from_anywhere
     def _settle(self, settlement: Settlement) -> None:
-        if record(settlement, self._owned, late=False):
-            self._owned.row.owed -= 1
-        self.open.discard(settlement.operation)  # only now: until it is on record, nobody knows of it
+        with self.lock:
+            if record(settlement, self._owned, late=False):
+                self._owned.row.owed -= 1
+            self.open.discard(settlement.operation)  # only now: until it is on record, nobody knows of it
 
     @property
     def _number(self) -> int:
@@ -305,7 +313,7 @@ def known_doubts(owned: Owned, failed: Failed, ending: Ending | None) -> Failed:
     may have been over, or the database away, between a commit and the line after it.
     """
     node = _node(owned)
-    if node is None or next(node.all_effects(), None) is None:
+    if node is None or (next(node.all_effects(), None) is None and not owned.row.owed and not failed.doubtful):
         return failed
     settled = {one.operation for one in ending.settled} if ending is not None else set()
     left = set(store.left_open(owned.row.id, owned.using)) - settled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -13,7 +14,8 @@ from django.db import connections
 
 from flows import models, registry
 from flows.core import payload
-from flows.core.effects import Askable, OperationKind
+from flows.core.effects import TOOL, Askable, OperationKind
+from flows.core.errors import DefinitionError
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.base import Node
 from flows.models import Commitment
@@ -160,4 +162,14 @@ def _declared(node: Node | None, row: Row | models.Operation) -> Askable | None:
     if row.kind == OperationKind.COMPENSATION:
         effect = node.effect_named(row.name)
         return effect.compensation if effect is not None else None
+    if row.name.startswith(TOOL):
+        _load(node)
     return node.effect_named(row.name)
+
+
+def _load(node: Activity) -> None:
+    """Import the code of a node that is given by its path: a tool is known where the module that guards it is loaded."""
+    for _parameter, function in node.functions():
+        if isinstance(function, str) and function:
+            with suppress(DefinitionError):
+                registry.function(function)

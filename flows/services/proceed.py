@@ -32,6 +32,7 @@ from flows.core.verdicts import Verdict
 from flows.dispatch import after_commit, hints_for, look_soon
 from flows.services import arrows, control, effects, ledger, notices, obligations, recording, releasing
 from flows.services.arrows import Ending
+from flows.services.asking import ask_people, opening_of
 from flows.services.clock import now
 from flows.services.follow import known_results, now_running, still_passed, timeout_of
 from flows.services.owned import Owned, evidence_of, reload
@@ -129,6 +130,8 @@ def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, 
             return _cancel(owned, code, decided, ending)
         case moves.Open() as move:
             return _open(owned, trigger, decided, move, keeping, ending)
+        case moves.Park(beside=True) as move:
+            return Progress.LEFT if ask_people(owned, decided, move, ending) else None
         case moves.Park() as move:
             return _park(owned, trigger, decided, move, keeping, ending)
         case moves.RetryLater() as move:
@@ -284,7 +287,7 @@ def _park(
         if early is not None:
             events.consume(early[0], made.wait_id, owned.row.id, owned.using)
         if plane is not None:
-            plane.opened(owned.using, _opening(owned, move, made, arrow.visit))
+            plane.opened(owned.using, opening_of(owned, move, made, arrow.visit))
             if WAIT_KINDS[move.kind].counts is not None and not ledger.review(owned, move.node):
                 raise _Again
     if early is None or owned.pause:
@@ -350,22 +353,6 @@ def _close_plane(owned: Owned, arrow: store.Move) -> None:
     plane = registry.wait_plane(wait.kind)
     if plane is not None:
         plane.closed(owned.using, [wait.id], arrow.wait_status)
-
-
-def _opening(owned: Owned, move: moves.Park, made: store.Moved, visit: int) -> registry.Opening:
-    row = owned.row
-    return registry.Opening(
-        wait_id=made.wait_id or 0,
-        workflow_id=row.id,
-        intent_id=row.intent_id,
-        intent_version=row.intent_version,
-        epoch=row.epoch,
-        policy_version=row.policy_version,
-        user_id=row.user_id,
-        visit=visit,
-        park=move,
-        deadline_at=made.deadline_at,
-    )
 
 
 def _done(owned: Owned, node: str, ending: Ending, via: tuple[str, ...]) -> hot.Done:

@@ -67,6 +67,6 @@ def reason(wait: Wait, row: Workflow, using: str) -> str:
     if wait.kind != "human" or wait.closed_at is not None or row.error_code != Verdict.BUDGET_EXHAUSTED:
         return wait.reason
     definition = registry.definition(row.flow_name, row.flow_version)
-    if definition is None or row.node not in definition.nodes:
-        return wait.reason
+    if definition is None or row.node not in definition.nodes or not ledger.wanted(definition, row.node):
+        return wait.reason  # what tools of a node draw on, no declaration says
     return ledger.lacking(definition, row.node, row.pk, row.intent_id, using) or ROOM_AGAIN

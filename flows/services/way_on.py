@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from flows import registry
 from flows.core.effects import OperationKind, OperationStatus
-from flows.core.protocol import SUSPENDED, TERMINAL, Outcome, Status
+from flows.core.protocol import SUSPENDED, TERMINAL, TOOL_APPROVAL, Outcome, Status
 from flows.core.releases import ANY
 from flows.core.verdicts import WAY_ON, Verdict, Way
 from flows.models import Commitment, Operation, Transition, Worker, Workflow
@@ -49,6 +49,8 @@ def needed(row: Workflow, waits: Sequence[Any], using: str) -> Needed:
             return Needed(f"an answer to the approval request at {wait.node}", (Way.ANSWER,))
         if wait.kind == "ask":
             return Needed(f"an answer to what is asked at {wait.node}", (Way.ANSWER,))
+        if wait.kind == TOOL_APPROVAL:
+            return Needed(f"answers to the approval requests of tools at {wait.node}", (Way.ANSWER,))
     if row.status == Status.RUNNABLE and not _is_offered(row, using):
         return _a_worker(row, using)
     return Needed("none: it goes on by itself")

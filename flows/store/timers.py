@@ -94,7 +94,8 @@ SELECT id, queue, flow_name, node, was, NULL::bigint FROM moved
 UNION ALL SELECT workflow_id, '', '', '', '', id FROM breached
 UNION ALL SELECT workflow_id, kind, name, '', 'release', NULL FROM old
     WHERE live AND on_expiry = 'release' AND status IN ('waiting', 'runnable')
-UNION ALL SELECT workflow_id, kind, name, '', 'people', wait_id FROM old WHERE live AND for_people
+UNION ALL SELECT workflow_id, kind, name, coalesce((SELECT o.kind FROM outlast_wait o WHERE o.id = old.wait_id), ''), 'people', wait_id
+    FROM old WHERE live AND for_people
 """
 
 
@@ -103,13 +104,13 @@ class Fired:
     """What firing did: (id, queue, flow, node, status before) of each workflow that was told, and the commitments that are breached.
 
     `releasing`: (workflow, kind, name) of deadlines that release something of a workflow at which nothing is computing.
-    `for_people`: (wait, kind, name) of moments that concern those who are asked.
+    `for_people`: (kind of wait, (wait, kind, name)) of moments that concern those who are asked.
     """
 
     told: list[tuple[UUID, str, str, str, str]]
     breached: list[int]
     releasing: list[tuple[UUID, str, str]] = field(default_factory=list)
-    for_people: list[tuple[int, str, str]] = field(default_factory=list)
+    for_people: list[tuple[str, tuple[int, str, str]]] = field(default_factory=list)
 
 
 def fire(ids: Sequence[int], priority_seconds: int, using: str) -> Fired:
@@ -121,7 +122,7 @@ def fire(ids: Sequence[int], priority_seconds: int, using: str) -> Fired:
     rows = run("fire timers", FIRE, {"ids": list(ids), "priority_seconds": priority_seconds}, using)
     told = [(row[0], row[1], row[2], row[3], row[4]) for row in rows if row[5] is None and row[4] != "release"]
     releasing = [(row[0], row[1], row[2]) for row in rows if row[4] == "release"]
-    for_people = [(row[5], row[1], row[2]) for row in rows if row[4] == "people"]
+    for_people = [(row[3], (row[5], row[1], row[2])) for row in rows if row[4] == "people"]
     return Fired(told, [row[5] for row in rows if row[5] is not None and row[4] != "people"], releasing, for_people)
 
 

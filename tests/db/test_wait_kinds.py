@@ -13,6 +13,7 @@ from django.core.management import call_command
 
 import flows
 from approvals.models import Request
+from approvals.tools import requires_approval
 from flows import (
     COMPLETE,
     ESCALATE,
@@ -41,7 +42,7 @@ pytestmark = pytest.mark.req("C5")
 
 Declare = Callable[..., type[flows.Flow]]
 #: Those that a node or the engine opens today.
-OPENED = ("timer", "retry_window", "event", "approval", "human", "reconciliation")
+OPENED = ("timer", "retry_window", "event", "approval", "tool_approval", "human", "reconciliation")
 TO_COME = {"external_job", "resource", "dependency_health"}
 FAR = Deadline(days=30, then=ESCALATE)
 
@@ -55,6 +56,8 @@ def opened(kind: str, worker: LocalWorker, declare: Declare) -> Any:
         does["one"] = failing(1)
     if kind == "human":
         does["one"] = failing(1, flows.errors.CompetenceFailure)
+    if kind == "tool_approval":
+        does["one"] = lambda attempt: guarded(attempt.number)
     stands: dict[str, Any] = {
         "timer": Sleep(hours(1), then="done"),
         "event": Wait("t.kinds", key="k", then="done", deadline=FAR),
@@ -70,6 +73,10 @@ def opened(kind: str, worker: LocalWorker, declare: Declare) -> Any:
     ).start({})
     worker.run()
     return run
+
+
+@requires_approval(role="leads", name="t-kinds-guarded", expires=timedelta(days=30))
+def guarded(number: int) -> None: ...
 
 
 def wait(kind: str) -> WaitRow:
@@ -103,7 +110,7 @@ def test_a_cancel_withdraws_it_and_does_what_the_table_says_besides(worker: Loca
     flows.cancel(run)
     assert wait(kind).status == "withdrawn"
     requests = list(Request.objects.values_list("status", flat=True))
-    assert requests == (["cancelled"] if kind == "approval" else [])
+    assert requests == (["cancelled"] if "approval" in kind else [])
     settled_first = "what became of the effect is found out first"
     assert (status(run)[0] == "cancelling") == (means == settled_first), "nothing else holds up its end"
     assert Operation.objects.filter(workflow_id=run.id, status="uncertain").exists() == (means == settled_first)

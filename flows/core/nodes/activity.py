@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 from flows.core import canonical
 from flows.core.budget import Spend
 from flows.core.commitments import BEGINS, Commits
-from flows.core.effects import Effect, Function
+from flows.core.effects import Effect, Function, tool_effect
 from flows.core.errors import Failure, InvalidCandidate, PayloadError, Route, classify
-from flows.core.moves import Finish, Goto, Move, Open, Reconcile, Rest, RetryLater, Run, Suspend
+from flows.core.moves import Finish, Goto, Move, Open, Park, Reconcile, Rest, RetryLater, Run, Suspend
 from flows.core.nodes.base import Node, need_text
 from flows.core.policies import Retry
-from flows.core.protocol import Outcome, Status
+from flows.core.protocol import TOOL_APPROVAL, Outcome, Status
 from flows.core.retry import delay_before, may_retry
-from flows.core.state import Completed, Facts, Failed, State, Trigger
+from flows.core.state import Completed, Facts, Failed, Pending, State, Trigger
 
 RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 #: The wait between two attempts of one activity.
@@ -82,8 +82,8 @@ class Activity(Node):
         return self.effect or (BEGINS if self.commits else None)
 
     def effect_named(self, name: str) -> Effect | None:
-        """The effect of that name; "" is the node's own."""
-        return self.effects.get(name) if name else self.own_effect
+        """The effect of that name; "" is the node's own. A guarded tool brings its own, wherever it is called."""
+        return (self.effects.get(name) or tool_effect(name)) if name else self.own_effect
 
     def all_effects(self) -> Iterator[Effect]:
         yield from self.effects.values()
@@ -98,7 +98,15 @@ class Activity(Node):
             return self.completed(state, trigger.result)
         if isinstance(trigger, Failed):
             return Reconcile(trigger.failure.code) if trigger.doubtful else self.failed(state, trigger.failure)
+        if isinstance(trigger, Pending):
+            return self.asks(trigger)
         return self.taken_up(state)
+
+    def asks(self, trigger: Pending) -> Move:
+        """People are asked about calls of tools; then this activity is run again."""
+        tools = ", ".join(sorted({str(call["tool"]) for call in trigger.calls}))
+        reason = f"waiting for people to answer about {tools}"
+        return Park(self.name, TOOL_APPROVAL, reason[:500], detail={"calls": trigger.calls}, beside=True)
 
     def completed(self, state: State, result: Any) -> Move:
         """Where the flow goes after a good result."""
@@ -113,6 +121,10 @@ class Activity(Node):
         if activity is None:
             return Open(self.name)
         if state.wait is not None and state.wait.kind == RETRY_WINDOW and not state.wait.due:
+            return Rest()
+        if (
+            state.wait is not None and state.wait.kind == TOOL_APPROVAL
+        ):  # it is closed by what ends it, so somebody has still to answer
             return Rest()
         if activity.lost > self.retry.max_lost:
             return Suspend(self.name, Outcome.HUMAN_REQUIRED, WORKER_LOST, "workers keep dying under this activity")

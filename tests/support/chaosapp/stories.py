@@ -123,6 +123,13 @@ def asked(folder: str, key: str) -> None:
     told(folder, key)
 
 
+def guarded(folder: str, key: str) -> None:
+    """Its tools ask people."""
+    from tests.support.chaosapp.guarded import guarded as told
+
+    told(folder, key)
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
@@ -134,6 +141,7 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "released": released,
     "patience": patience,
     "asked": asked,
+    "guarded": guarded,
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
     "voyage cancelled in flight": voyage("cancelled in flight"),

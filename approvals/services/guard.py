@@ -1,0 +1,200 @@
+"""One call of a guarded tool: is it allowed, must people be asked, or has it been made already?
+
+    bind, digest ──► the newest request about this call
+        none, taken back, withdrawn; approved, and not used in its time, or by others than would be asked now
+                                                                   ──► people are asked when the turn ends: ApprovalPending
+        pending                                                    ──► the same
+        denied, changes asked for, nobody answered                 ──► ToolDenied, ToolChangesRequested, ToolExpired
+        approved                                                   ──► used up and in flight, one commit ──► call ──► result, one commit
+        used by this activity                                      ──► the recorded result; or the call, where it is known not to have happened
+Guard of the use: approved, in its time, this digest, this activity running under this owner, the intent's version; and what is recorded hashes
+to its digest, computed at that moment. A call of which nobody knows whether it happened is an effect in doubt, like any other (0003).
+
+What people refused is raised by every later attempt too, until an attempt has ended with it and a person (or the node's `retry=`) has the
+activity go on: then the call asks anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from approvals.core.status import RequestStatus
+from approvals.core.tools import (
+    MAX_REQUESTS,
+    OutsideAttempt,
+    Tool,
+    ToolApprovalUnsound,
+    ToolAskedTooOften,
+    ToolChangesRequested,
+    ToolDenied,
+    ToolExpired,
+    ToolRefused,
+    digest_of,
+)
+from approvals.store import calls as store
+from flows.conf import conf
+from flows.core import payload
+from flows.core.effects import TOOL
+from flows.core.errors import ApprovalPending, DefinitionError, LostOwnership, PayloadError
+from flows.services import calling
+from flows.services.authored import from_anywhere
+from flows.services.calling import Calling, NotTaken
+from flows.services.effects import Call
+
+MAX_TRIES = 10
+
+_REFUSALS: dict[str, type[ToolRefused]] = {
+    RequestStatus.DENIED: ToolDenied,
+    RequestStatus.CHANGES_REQUESTED: ToolChangesRequested,
+    RequestStatus.SUPERSEDED: ToolChangesRequested,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A call that may be made now, exactly once; or one that has been made (`call.done`), whose recorded result stands for it."""
+
+    calling: Calling
+    call: Call
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+_current: ContextVar[Call | None] = ContextVar("outlast_tool_call", default=None)
+
+
+def current_call() -> Call:
+    """Inside a guarded tool: the call that is made, with `id`, the same over all attempts at it, and `headers`, to send to a provider.
+
+    Raises:
+        DefinitionError: no guarded tool runs here.
+    """
+    call = _current.get()
+    if call is None:
+        raise DefinitionError("current_call() is asked outside of a guarded tool: only while one runs is there a call.")
+    return call
+
+
+@contextmanager
+def made(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[Call, Allowed]]:
+    """The block in which a call is made that is allowed; what is known at its end is committed at once. Raises what `allowed` raises."""
+    may = allowed(tool, args, kwargs)
+    try:
+        with may.calling.closing(may.call) as call:
+            token = _current.set(call)
+            try:
+                yield call, may
+            finally:
+                _current.reset(token)
+    finally:
+        may.calling.tidy()
+
+
+@from_anywhere
+def allowed(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Allowed:
+    """Whether this call may be made now; where it may, it is in flight when this returns.
+
+    Raises:
+        ApprovalPending: people are asked when the turn ends. ToolRefused: they said no, or nothing. OutsideAttempt: no attempt runs here.
+        PayloadError, TypeError: the arguments cannot be recorded, or do not fit. AmbiguousOutcome: nobody knows whether it was made before.
+        DefinitionError: it is called where it cannot be: in a transaction, in a node that is one effect, by another guarded tool.
+    """
+    now = calling.now()
+    if now is None:
+        raise OutsideAttempt(tool.rule.name)
+    if _current.get() is not None:
+        raise DefinitionError(
+            f"{tool.rule.name} is called by another guarded tool, which would be in doubt while people think: call both from the activity."
+        )
+    now.must_stand_alone(tool.rule.name)
+    candidate = tool.candidate(args, kwargs)
+    number = now.number(candidate["digest"])
+    try:
+        for _ in range(MAX_TRIES):
+            found = store.find(now.workflow_id, now.activity_seq, candidate["digest"], number, now.using)
+            if found is None or _asks_anew(tool, found, now):
+                raise _pending(tool, candidate, number, now)
+            _must_not_be_refused(tool, found)
+            try:
+                return _begun(tool, candidate, number, found, now)
+            except NotTaken:  # revoked, or over, in this very moment: what it is now, the next look says
+                continue
+    finally:
+        now.tidy()
+    raise LostOwnership(f"the approval of {tool.rule.name} in workflow {now.workflow_id} changed {MAX_TRIES} times in one look")
+
+
+def _asks_anew(tool: Tool, found: store.Found, now: Calling) -> bool:
+    """Whether nothing of this request stands, so that people must be asked (again)."""
+    others = (found.ladder, found.self_approval) != (tool.rule.ladder_digest, tool.rule.self_approval)
+    if found.status == RequestStatus.APPROVED and others:
+        return True  # a deploy since then wants other people to say yes
+    if found.status in (RequestStatus.REVOKED, RequestStatus.CANCELLED, RequestStatus.INVALIDATED):
+        return True
+    if found.status == RequestStatus.PENDING and not found.late:
+        return True
+    if found.status in (RequestStatus.APPROVED, RequestStatus.EXPIRED) and found.late and found.answer:
+        return True  # approved, and not used in its time
+    refusal = _refusal(found)
+    return refusal is not None and now.last_error == refusal.code
+
+
+def _refusal(found: store.Found) -> type[ToolRefused] | None:
+    if not found.answer and found.late:
+        return ToolExpired
+    return _REFUSALS.get(found.status)
+
+
+def _must_not_be_refused(tool: Tool, found: store.Found) -> None:
+    refusal = _refusal(found)
+    if refusal is not None:
+        raise refusal(tool.rule.name, found.comment, found.id)
+
+
+def _pending(tool: Tool, candidate: Mapping[str, Any], number: int, now: Calling) -> BaseException:
+    """Note what people are to be asked, for the end of the turn."""
+    payload.encode(candidate["value"], f"a call of {tool.rule.name}", min(conf.MAX_INPUT_BYTES, conf.MAX_RESULT_BYTES))
+    asked = store.count(now.workflow_id, now.activity_seq, now.using)
+    with now.lock:
+        if asked + len(now.wanted) >= MAX_REQUESTS:
+            return ToolAskedTooOften(tool.rule.name)
+        now.want({"tool": tool.rule.name, "number": number, "candidate": dict(candidate), **tool.rule.asks(now.state)})
+    return ApprovalPending(f"{tool.rule.name} waits for people to answer")
+
+
+def _begun(tool: Tool, candidate: Mapping[str, Any], number: int, found: store.Found, now: Calling) -> Allowed:
+    """Use the approval up and put the call in flight. What this activity has used before is its own: no second use of it, and no second call."""
+    recorded: list[Any] = [found.candidate]
+
+    def use() -> None:
+        if found.status == RequestStatus.CONSUMED and found.used_by == now.activity_seq:
+            taken = found.candidate
+        else:
+            taken = store.use(found.id, candidate["digest"], now.using)
+        if taken is None:
+            raise NotTaken
+        recorded[0] = _sound(tool, taken, candidate["digest"], found.id)
+
+    name = f"{TOOL}{tool.rule.name}:{now.activity_seq}:{candidate['digest'].removeprefix('sha256:')[:32]}:{number}"
+    call = now.begin(name, candidate["value"], use)
+    args, kwargs = ((), {}) if call.done else tool.arguments(recorded[0])
+    return Allowed(now, call, args, kwargs)
+
+
+def _sound(tool: Tool, stored: Any, digest: str, request: int) -> Mapping[str, Any]:
+    """The candidate as it is recorded, which is what was approved: its digest is computed anew, right before it is executed.
+
+    Raises:
+        ToolApprovalUnsound: somebody wrote to the table.
+    """
+    try:
+        found: Mapping[str, Any] = payload.decode(stored)
+        if digest_of(found) == digest:
+            return found
+    except (PayloadError, KeyError, TypeError):
+        pass
+    raise ToolApprovalUnsound(tool.rule.name, request=request)
