@@ -258,6 +258,7 @@ GOOD = {"url": "https://hooks.example/", "secret": SECRET}
         ({"OPTIONS": GOOD, "KINDS": "asked"}, "KINDS is a list of some of asked, "),
         ({"OPTIONS": GOOD, "OPTION": {}}, "has OPTION; known are BACKEND, KINDS and OPTIONS"),
         ({"BACKEND": "no.such.channel"}, "No module named 'no'"),
+        ({"BACKEND": "tests.support.noticing.Feed", "OPTIONS": {"fault": "the feed says no"}}, "the feed says no"),
         ({"BACKEND": 3}, "is no dict with a BACKEND"),
     ],
 )
