@@ -69,13 +69,13 @@ def expand(event: Notice, using: str) -> None:
     personal = [one for one in channels if one.channel.personal]
     users = recipients.of(event, using) if personal else []
     moment = now(using)
-    rows = [_row(event, one, moment) for one in channels if not one.channel.personal]
-    rows += [_row(event, one, moment, user, _gathered(event, one, user, moment, using)) for one in personal for user in users]
+    rows = [_row(event, one) for one in channels if not one.channel.personal]
+    rows += [_row(event, one, user, _gathered(event, one, user, moment, using)) for one in personal for user in users]
     with committing("tell people", using):
         Notice.objects.using(using).bulk_create(rows, ignore_conflicts=True)
 
 
-def _row(event: Notice, channel: Configured, moment: datetime, user: Any = None, due: datetime | None = None) -> Notice:
+def _row(event: Notice, channel: Configured, user: Any = None, due: datetime | None = None) -> Notice:
     return Notice(
         request_id=event.request_id,
         channel=channel.name,
@@ -83,7 +83,7 @@ def _row(event: Notice, channel: Configured, moment: datetime, user: Any = None,
         user_label="" if user is None else identify.label(user) or str(user.pk),
         kind=event.kind,
         number=event.number,
-        created_at=moment,
+        created_at=event.created_at,
         due_at=due,
     )
 
@@ -93,15 +93,17 @@ def _gathers(row: Notice) -> bool:
 
 
 def _gathered(event: Notice, channel: Configured, user: Any, moment: datetime, using: str) -> datetime | None:
-    """Until when a notice waits for others of that person: with those that wait already, and never past half of the time to answer."""
+    """Until when a notice waits for others of that person, all for the same moment: never past half of the time to answer any of them."""
     window = conf.NOTICE_DIGEST_SECONDS
     if window is None or event.kind not in DIGEST:
         return None
     waiting = Notice.objects.using(using).filter(OWED, channel=channel.name, user_id=user.pk, kind__in=sorted(DIGEST), tries=0)
-    together = waiting.filter(due_at__gt=moment).aggregate(first=Min("due_at"))["first"]
-    ends = together or moment + timedelta(seconds=float(window))
+    ends = waiting.filter(due_at__gt=moment).aggregate(first=Min("due_at"))["first"] or moment + timedelta(seconds=float(window))
     expires = event.request.expires_at
-    return min(ends, moment + max(expires - moment, timedelta()) / 2) if expires is not None else ends
+    if expires is not None:
+        ends = min(ends, moment + max(expires - moment, timedelta()) / 2)
+    waiting.filter(due_at__gt=ends).update(due_at=ends)
+    return ends
 
 
 # ---------------------------------------------------------------------- judging

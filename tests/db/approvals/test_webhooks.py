@@ -104,7 +104,11 @@ def test_each_event_is_one_signed_post(world: World, settings: Any, receiver: Re
     assert not is_signed(headers, body, OLD)
     assert request.expires_at is not None
     told = json.loads(body)
-    assert (told["type"], sorted(told)) == ("request.asked", ["data", "timestamp", "type"])
+    assert (told["type"], told["timestamp"], sorted(told)) == (
+        "request.asked",
+        Notice.objects.get(channel="", kind="asked").created_at.isoformat(),
+        ["data", "timestamp", "type"],
+    )
     assert told["data"] == {
         "request": request.pk, "revision": 1, "number": 0, "flow": "publish-news", "key": "news-7", "node": "ask",
         "workflow": str(request.workflow_id), "step": 1, "steps": 1, "asked": request.asked, "status": "pending", "answer": "",
@@ -254,6 +258,7 @@ GOOD = {"url": "https://hooks.example/", "secret": SECRET}
         ({"OPTIONS": GOOD, "KINDS": "asked"}, "KINDS is a list of some of asked, "),
         ({"OPTIONS": GOOD, "OPTION": {}}, "has OPTION; known are BACKEND, KINDS and OPTIONS"),
         ({"BACKEND": "no.such.channel"}, "No module named 'no'"),
+        ({"BACKEND": "tests.support.noticing.Feed", "OPTIONS": {"fault": "the feed says no"}}, "the feed says no"),
         ({"BACKEND": 3}, "is no dict with a BACKEND"),
     ],
 )
