@@ -58,7 +58,7 @@ class RequestAdmin(SeveralPages):
 
     @admin.display(description=_("asked"))
     def asks(self, obj: Request) -> SafeString:
-        return rendering.inline(page.shortened(page.asked(obj), 60))
+        return format_html('<div class="oa-asked">{}</div>', rendering.inline(page.shortened(page.asked(obj), 60)))
 
     @admin.display(description=_("looked at by"))
     def looks(self, obj: Request) -> SafeString | str:
@@ -67,7 +67,9 @@ class RequestAdmin(SeveralPages):
 
     @admin.display(description=_("workflow"))
     def run(self, obj: Request) -> SafeString:
-        return rendering.inline(page.shortened(f"{obj.workflow.flow_name} {obj.workflow.key or obj.workflow_id}", 60))
+        """Flow and key; of a run without a key enough of its id to tell it apart."""
+        named = f"{obj.workflow.flow_name} {obj.workflow.key or str(obj.workflow_id)[:13]}"
+        return format_html('<div class="oa-asked">{}</div>', rendering.inline(page.shortened(named, 60)))
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> tuple[QuerySet[Any], bool]:
         term = search_term.strip()
