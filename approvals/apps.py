@@ -1,4 +1,4 @@
-"""The human plane as a Django app: it owns the waits of kind "approval"."""
+"""The human plane as a Django app: it owns the waits of the kinds "approval" and "ask", and an outbox of what people are told of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,12 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from approvals.services.notices.outbox import RequestOutbox
         from approvals.services.plane import ApprovalPlane
-        from flows.registry import register_wait_plane
+        from flows.core.protocol import ASKING
+        from flows.registry import register_outbox, register_wait_plane
 
-        register_wait_plane("approval", ApprovalPlane())
+        plane = ApprovalPlane()
+        for kind in ASKING:
+            register_wait_plane(kind, plane)
+        register_outbox(RequestOutbox())

@@ -15,11 +15,13 @@ from flows.core.commitments import Commits
 from flows.core.context import Context, Fact, Untrusted
 from flows.core.definition import Flow as _Flow
 from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
+from flows.core.fields import Field
 from flows.core.nodes import (
     COMPLETE,
     FAILED,
     Activity,
     Approval,
+    Ask,
     Branch,
     Candidate,
     Decision,
@@ -164,6 +166,7 @@ __all__ = [
     "RESUME_PINNED",
     "Activity",
     "Approval",
+    "Ask",
     "Branch",
     "Budget",
     "Candidate",
@@ -178,6 +181,7 @@ __all__ = [
     "End",
     "Escalation",
     "Fact",
+    "Field",
     "Flow",
     "Fresh",
     "Gate",

@@ -14,6 +14,8 @@ class FlowsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from flows import checks  # noqa: F401 - registers the system checks
+        from flows import checks, registry  # noqa: F401 - registers the system checks
+        from flows.services.notices import NoticeOutbox
 
+        registry.register_outbox(NoticeOutbox())
         autodiscover_modules("flows")

@@ -57,6 +57,14 @@ DEFAULTS: dict[str, Any] = {
     "REFUSE_UNANSWERABLE": True,
     # Dotted path of the function that gives, for a user, who the human behind the account is; by default their e-mail address tells.
     "PERSON": "flows.services.people.person",
+    # The ways by which reviewers are told of requests: name → {"BACKEND": dotted path, "OPTIONS": {…}, "KINDS": […]}; {}: nobody is told.
+    "NOTICE_CHANNELS": {"mail": {"BACKEND": "approvals.services.channels.Mail"}},
+    # Seconds for which questions and reminders wait for others of the same person, to go out in one message. None: each by itself.
+    "NOTICE_DIGEST_SECONDS": None,
+    # Alias in STORAGES of the storage for files that people give as answers; best one that no web server shows.
+    "UPLOAD_STORAGE": "default",
+    # Bound in bytes of one such file.
+    "MAX_UPLOAD_BYTES": 10 * 1024 * 1024,
     # Dotted path of the function that gives, for a request to the JSON API of approvals, who calls; by default the session's user.
     "API_AUTHENTICATE": "approvals.services.callers.session",
     # Sender of notices; None: DEFAULT_FROM_EMAIL.

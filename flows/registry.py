@@ -1,4 +1,4 @@
-"""What other rooms plug in: flow classes by name and version, and the planes that own a kind of wait.
+"""What other rooms plug in: flow classes by name and version, the planes that own a kind of wait, and the outboxes of what people are told.
 
 A plane (approvals is one) opens and withdraws the rows behind its waits inside the arrow's own transaction, tells the gate its facts,
 and uses up what a gate asked for. That is the whole list of hooks; there are no hidden ones.
@@ -151,7 +151,7 @@ class Opening:
 
 
 class WaitPlane(Protocol):
-    """The room that owns a kind of wait."""
+    """The room that owns a kind of wait, or several."""
 
     def lacking(self, using: str, workflow_id: Any, park: Park) -> str:
         """Why a wait of this kind must not be opened, because nobody could end it; "": it may. In the same transaction."""
@@ -172,7 +172,7 @@ class WaitPlane(Protocol):
         """Whether entering the node anew would ask exactly what the open wait asks."""
 
     def migrated(self, using: str, workflow_id: Any, nodes: Mapping[str, Node], kept: int | None) -> int:
-        """The workflow goes on in a new generation, under a definition with these nodes of this kind; the wait `kept` goes over.
+        """The workflow goes on in a new generation, under a definition with these nodes of its kinds; the wait `kept` goes over.
 
         What still holds there is bound to the new generation, everything else ends; how many open questions were withdrawn. In the same
         transaction.
@@ -203,10 +203,11 @@ def wait_plane(kind: str) -> WaitPlane | None:
 
 def migrated(workflow_id: Any, nodes: Mapping[str, Node], kept: int | None, using: str) -> int:
     """Tell every plane that a workflow goes on under another definition, in the arrow's own transaction; how many questions were withdrawn."""
-    return sum(
-        plane.migrated(using, workflow_id, {name: node for name, node in nodes.items() if node.kind == kind}, kept)
-        for kind, plane in _planes.items()
-    )
+    found = 0
+    for plane in set(_planes.values()):
+        own = {name: node for name, node in nodes.items() if _planes.get(node.kind) is plane}
+        found += plane.migrated(using, workflow_id, own, kept)
+    return found
 
 
 def due(moments: Sequence[tuple[int, str, str]], using: str) -> None:
@@ -220,3 +221,27 @@ def ended(workflow_ids: Sequence[Any], using: str) -> None:
     """Tell every plane that these workflows were cancelled or superseded, in the arrow's own transaction."""
     for plane in set(_planes.values()):
         plane.ended(using, workflow_ids)
+
+
+class Outbox(Protocol):
+    """A table of what is owed to people, and its sender (`flows.services.outbox`)."""
+
+    @property
+    def table(self) -> str:
+        """Its name; the clock looks for rows that are due there."""
+
+    def send_owed(self, using: str, limit: int) -> int:
+        """Send what is due; how many messages went out."""
+
+
+_outboxes: dict[str, Outbox] = {}
+
+
+def register_outbox(outbox: Outbox) -> None:
+    """Have the clock look at this outbox; called from `AppConfig.ready`."""
+    _outboxes[outbox.table] = outbox
+
+
+def outboxes() -> tuple[Outbox, ...]:
+    """All of them, in the order in which they were registered."""
+    return tuple(_outboxes.values())

@@ -10,13 +10,17 @@ from celery import shared_task
 from django.db import InterfaceError, OperationalError, connections
 
 from flows.conf import conf
-from flows.services import invariants, notices, sweeps
+from flows.services import invariants, sweeps
+from flows.services import notices as owed
 from flows.services.servicing import run_servicing
 from flows.services.turn import run_turn
 from tasks import lifecycle
-from tasks.queues import CLEANUP
+from tasks.queues import CLEANUP, CONTROL, celery_queue
 
 logger = logging.getLogger("outlast.invariants")
+
+#: Seconds after which a message to send notices is dropped: the next tick sends another one.
+NOTICES_EXPIRE = 30
 
 
 @shared_task(name="outlast.turn", ignore_result=True, acks_late=False)
@@ -37,9 +41,15 @@ def tick() -> None:
     def look() -> None:
         found = sweeps.run_tick(conf.DATABASE)
         if found is not None and found.notices:
-            notices.send_owed(conf.DATABASE)
+            notices.apply_async(queue=celery_queue(CONTROL), expires=NOTICES_EXPIRE, retry=False)
 
     _with_connection(look)
+
+
+@shared_task(name="outlast.notices", ignore_result=True, acks_late=False)
+def notices() -> None:
+    """Send what is owed to people. Apart from the tick: a mail server that hangs is not to stop the clock."""
+    _with_connection(lambda: owed.send_owed(conf.DATABASE))
 
 
 @shared_task(name="outlast.service", ignore_result=True, acks_late=False)

@@ -1,5 +1,11 @@
-"""The approval screen in Django's admin: an inbox and a decision page. Django finds this package as it finds any `admin.py`."""
+"""The approval screens in Django's admin: the inbox with its decision page, pools, delegations, and who was told.
 
+Django finds this package as it finds any `admin.py`.
+"""
+
+from approvals.admin.delegations import DelegationAdmin
 from approvals.admin.inbox import RequestAdmin
+from approvals.admin.notices import NoticeAdmin
+from approvals.admin.pools import PoolAdmin
 
-__all__ = ["RequestAdmin"]
+__all__ = ["DelegationAdmin", "NoticeAdmin", "PoolAdmin", "RequestAdmin"]

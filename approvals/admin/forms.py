@@ -1,7 +1,8 @@
-"""The answer as a browser posts it: one of the buttons, the digest that was on the page, and a comment."""
+"""What a browser posts about requests: an answer with the digest that was on the page, who looks at one, why an approval is taken back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -9,6 +10,9 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals.core.status import ANSWERS, NEEDS_COMMENT
 from approvals.services.decide import MAX_COMMENT
+from flows.admin.reasoned import ReasonedForm
+from flows.core import visible
+from flows.services import identify
 
 
 class AnswerForm(forms.Form):
@@ -33,3 +37,68 @@ class AnswerForm(forms.Form):
         if data.get("verdict") in NEEDS_COMMENT and not data.get("comment", "").strip() and "comment" not in self.errors:
             self.add_error("comment", _("Say why: the next step reads your comment when you request changes or deny."))
         return data
+
+
+class RevokeForm(ReasonedForm):
+    """Why an approval is taken back."""
+
+    purpose = "revoke"
+
+
+class TogetherForm(forms.Form):
+    """What is said of several requests at once, and the selection as it was shown and signed."""
+
+    selection = forms.CharField(widget=forms.HiddenInput)
+    comment: Any
+
+
+class DenyEachForm(TogetherForm):
+    """Why."""
+
+    comment = forms.CharField(
+        label=_("Reason"),
+        max_length=MAX_COMMENT,
+        help_text=_("The next step of each workflow reads it, as data."),
+        error_messages={"required": _("Say why: the next step reads your comment when you request changes or deny.")},
+        widget=forms.Textarea(attrs={"rows": 3, "cols": False}),
+    )
+
+
+class ApproveEachForm(TogetherForm):
+    """A remark, if there is one."""
+
+    comment = forms.CharField(
+        label=_("Comment"), required=False, max_length=MAX_COMMENT, widget=forms.Textarea(attrs={"rows": 3, "cols": False})
+    )
+
+
+class AssignForm(forms.Form):
+    """Who looks at it. Offered are people who may answer it; whether they still may is the service's business."""
+
+    to = forms.ChoiceField(
+        label=_("Who"),
+        error_messages={
+            "required": _("Choose somebody."),
+            "invalid_choice": _("Choose one of the people on the list: they may answer."),
+        },
+    )
+
+    selection = forms.CharField(widget=forms.HiddenInput, required=False)
+
+    def __init__(self, *args: Any, offered: Iterable[Any], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._offered = {str(user.pk): user for user in offered}
+        names = [(key, name_of(user)) for key, user in self._offered.items()]
+        self.fields["to"].choices = [("", _("Choose…")), *sorted(names, key=lambda one: one[1])]  # type: ignore[attr-defined]
+
+    @property
+    def chosen(self) -> Any:
+        """The user."""
+        return self._offered.get(self.cleaned_data["to"])
+
+
+def name_of(user: Any) -> str:
+    """A person for a list of choices: the account, and the full name where there is one."""
+    label = identify.label(user)
+    full = str(user.get_full_name()) if hasattr(user, "get_full_name") else ""
+    return visible.plain(f"{full} ({label})" if full and full != label else label)

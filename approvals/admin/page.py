@@ -10,11 +10,12 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timeuntil
 from django.utils.translation import gettext as _
 
+from approvals.admin import ladder
 from approvals.admin.forms import AnswerForm
 from approvals.core.diff import Change, Line
 from approvals.core.evidence import Row
 from approvals.core.status import RequestStatus
-from approvals.models import Request, Review
+from approvals.models import Request
 from approvals.services.packet import Packet, Since
 from flows.admin import rendering
 from flows.core import visible
@@ -79,7 +80,8 @@ def context(packet: Packet, form: AnswerForm) -> dict[str, Any]:
         "silence": silence(request),
         "refusal": rendering.inline(_(packet.refusal.template) % packet.refusal.params) if packet.refusal else "",
         "buttons": _buttons(packet),
-        "reviews": [_review(review) for review in packet.reviews],
+        "reviews": [ladder.review(review, request.steps) for review in packet.reviews],
+        **ladder.context(packet),
     }
 
 
@@ -124,7 +126,8 @@ def _since(since: Since) -> dict[str, Any]:
         "heading": heading,
         "changes": [_change(change) for change in since.diff.changes],
         "more": since.diff.more,
-        "reviews": [_review(review) for review in since.reviews],
+        "reviews": [ladder.review(review, []) for review in since.reviews],
+        "others": [{"pk": pk, "revision": revision} for pk, revision in since.others],
     }
 
 
@@ -143,13 +146,3 @@ def _line(line: Line) -> dict[str, Any]:
     name = {"+": "new", "-": "gone", " ": "same", "@": "skip"}[line.sign]
     words = {"+": _("new line:"), "-": _("line that is gone:"), " ": "", "@": _("unchanged lines left out")}
     return {"name": name, "sign": line.sign, "word": words[line.sign], "html": rendering.marked(line.text)}
-
-
-def _review(review: Review) -> dict[str, Any]:
-    said = {"approve": _("approve"), "changes": _("request changes"), "deny": _("deny")}
-    return {
-        "row": review,
-        "said": said.get(review.verdict, review.verdict),
-        "by": rendering.inline(review.by_label),
-        "comment": rendering.block(review.comment) if review.comment else "",
-    }

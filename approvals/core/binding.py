@@ -10,12 +10,12 @@ The first refusal is the answer; its code is stable, its sentence says why and t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from approvals.core.seats import Place, free
-from approvals.core.status import ANSWERED, ANSWERS, NEEDS_COMMENT, RequestStatus
+from approvals.core.status import ANSWER, ANSWERED, NEEDS_COMMENT, VERDICTS, RequestKind, RequestStatus
 
 
 class Code(StrEnum):
@@ -43,13 +43,14 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """An answer that was taken: who gave it, in whose name, what, about which digest."""
+    """An answer that was taken: who gave it, in whose name, what, about which digest. `said`: what a form was filled in with, as a digest."""
 
     by: Any
     label: str
     verdict: str
     digest: str
     persons: frozenset[Hashable] = frozenset()
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class RequestFacts:
     waiting: bool
     expired: bool
     taken: tuple[Taken, ...] = ()
+    kind: str = RequestKind.APPROVAL
 
     @property
     def barred(self) -> frozenset[Hashable]:
@@ -95,18 +97,21 @@ class ReviewFacts:
     verdict: str = ""
     digest: str = ""
     comment: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an answer changed nothing. `template` takes `params`, so that the words can be translated."""
+    """Why an answer changed nothing. `template` takes `params`, so that the words can be translated. `kind`: of the request."""
 
     code: Code
     params: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = RequestKind.APPROVAL
 
     @property
     def template(self) -> str:
-        return SENTENCES[self.code]
+        own = SENTENCES_OF_ASKS.get(self.code) if self.kind == RequestKind.ASK else None
+        return own or SENTENCES[self.code]
 
     @property
     def sentence(self) -> str:
@@ -135,7 +140,7 @@ def place_of(request: RequestFacts, review: ReviewFacts) -> Place:
 def _first(checks: tuple[Check, ...], request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     for check in checks:
         if refusal := check(request, review):
-            return refusal
+            return replace(refusal, kind=request.kind)
     return None
 
 
@@ -164,9 +169,9 @@ def check_self(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
 
 def check_first_answer(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     """The first answer stands; the very same one again is recognised (a double click, a message delivered twice)."""
-    same = (review.by, review.verdict, review.digest)
+    same = (review.by, review.verdict, review.digest, review.said)
     stands = request.status == RequestStatus.PENDING or request.status in ANSWERED
-    if stands and any((one.by, one.verdict, one.digest) == same for one in request.taken):
+    if stands and any((one.by, one.verdict, one.digest, one.said) == same for one in request.taken):
         return Refusal(Code.ALREADY)
     if request.status not in ANSWERED:
         return None
@@ -223,15 +228,15 @@ def check_digest(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
 
 
 def check_sound(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
-    """What would be approved hashes to its recorded digest; saying no to it stays possible."""
-    if review.verdict != "approve" or request.sound_digest == request.digest:
+    """What would be approved, or was filled in, hashes to its recorded digest; saying no to a candidate stays possible."""
+    if review.verdict not in ("approve", ANSWER) or request.sound_digest == request.digest:
         return None
     return Refusal(Code.CANDIDATE_INVALID)
 
 
 def check_offered(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     """The flow has a route for this answer."""
-    if ANSWERS.get(review.verdict) in request.answers:
+    if VERDICTS.get(review.verdict) in request.answers:
         return None
     return Refusal(Code.ANSWER_NOT_OFFERED, {"verdict": review.verdict, "answers": ", ".join(request.answers)})
 
@@ -304,4 +309,27 @@ SENTENCES: dict[Code, str] = {
     ),
     Code.ANSWER_NOT_OFFERED: _("This flow has no way on for “%(verdict)s”. It takes: %(answers)s."),
     Code.COMMENT_REQUIRED: _("Say why: the next step reads your comment when you request changes or deny."),
+}
+
+#: Where the words for an approval would not fit what is asked by a form.
+SENTENCES_OF_ASKS: dict[Code, str] = {
+    Code.SELF_APPROVAL: _(
+        "You are accountable for this workflow (or stand in for who is), and its flow wants the answer of somebody else of %(whom)s."
+    ),
+    Code.REQUEST_EXPIRED: _(
+        "The time to answer is over. What the flow declares for that case happens now; if it asks again, a new request appears in the inbox."
+    ),
+    Code.REQUEST_INVALIDATED: _(
+        "This request no longer counts: it was asked anew, or the workflow has ended. "
+        "Answer the newest request of the workflow, if there is one."
+    ),
+    Code.STALE_CANDIDATE: _(
+        "You filled in form %(seen)s, and the one that is asked is %(now)s. Nothing was changed: open the request again, and fill in that form."
+    ),
+    Code.CANDIDATE_INVALID: _(
+        "The recorded form does not hash to its recorded digest, so it cannot be answered. Tell the operators: somebody wrote to the table."
+    ),
+    Code.ANSWER_NOT_OFFERED: _(
+        "“%(verdict)s” is no answer to this: a form is to be filled in, and it approves nothing. Open it from the inbox."
+    ),
 }

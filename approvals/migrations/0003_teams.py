@@ -34,7 +34,7 @@ BEGIN
     END IF;
     IF source <> NEW.status AND NOT (source || '>' || NEW.status) = ANY ('{{
         >pending,
-        pending>approved,pending>denied,pending>changes_requested,pending>expired,pending>cancelled,pending>invalidated,
+        pending>approved,pending>denied,pending>changes_requested,pending>superseded,pending>expired,pending>cancelled,pending>invalidated,
         approved>consumed,approved>revoked,approved>expired,approved>invalidated,
         changes_requested>superseded
         }}'::text[]) THEN
@@ -181,6 +181,7 @@ ANSWERED = Q(
     Q(("status__in", ["pending", "cancelled", "expired", "invalidated"]), ("answer", ""), ("answered_at__isnull", True)),
     Q(("answer", "changes"), ("answered_at__isnull", False), ("status", "changes_requested")),
     Q(("answer", "denied"), ("answered_at__isnull", False), ("status", "denied")),
+    Q(("answer", "narrowed"), ("answered_at__isnull", False), ("status", "superseded")),
     Q(("answer", "changes"), ("answered_at__isnull", False), ("status", "superseded")),
     Q(
         ("answer", "approved"),
@@ -189,7 +190,7 @@ ANSWERED = Q(
     ),
     _connector="OR",
 )
-COUNTS = Q(refused="", verdict__in=["approve", "changes", "deny"])
+COUNTS = Q(refused="", verdict__in=["approve", "changes", "deny", "narrow"])
 
 
 def _user(verbose_name: str) -> Any:
@@ -298,6 +299,12 @@ class Migration(migrations.Migration):
         migrations.AddField("request", "steps", models.JSONField(default=list, verbose_name="steps"), preserve_default=False),
         migrations.AddField("request", "escalation", models.JSONField(default=list, verbose_name="escalation")),
         migrations.AddField("request", "ladder", models.TextField(default=""), preserve_default=False),
+        migrations.AddField(
+            "request",
+            "subset",
+            models.TextField(blank=True, default="", verbose_name="reviewers may keep a part of"),
+            preserve_default=False,
+        ),
         migrations.AddField("request", "bulk", models.BooleanField(default=False, verbose_name="may be approved in bulk")),
         migrations.AddField("request", "step", models.IntegerField(default=0)),
         migrations.AddField("request", "given", models.IntegerField(default=0)),
@@ -348,6 +355,14 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="request",
             constraint=models.CheckConstraint(name="outlast_approval_request_answer", condition=ANSWERED),
+        ),
+        migrations.RemoveConstraint(model_name="request", name="outlast_approval_request_answers"),
+        migrations.AddConstraint(
+            model_name="request",
+            constraint=models.CheckConstraint(
+                name="outlast_approval_request_answers",
+                condition=Q(answers__contained_by=["approved", "changes", "denied", "narrowed"], answers__len__gte=1),
+            ),
         ),
         migrations.RemoveConstraint(model_name="review", name="outlast_review_taken_once"),
         migrations.AddField("review", "for_user", _user("in the name of")),

@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from flows.core import visible
+
 
 class Pool(models.Model):
     """Who is in it is looked up at every answer, so taking somebody out takes effect at once."""
@@ -22,4 +24,4 @@ class Pool(models.Model):
         verbose_name_plural = _("reviewer pools")
 
     def __str__(self) -> str:
-        return self.name
+        return visible.plain(self.name)

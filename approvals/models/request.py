@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from approvals.core.seats import whom
-from approvals.core.status import AFTER_APPROVED, ANSWERS, STATUS_AFTER, RequestStatus
+from approvals.core.status import AFTER_APPROVED, ANSWER, ANSWERS, OF_ASKS, STATUS_AFTER, VERDICTS, RequestKind, RequestStatus
 
 _NEVER_ANSWERED = (RequestStatus.PENDING, RequestStatus.CANCELLED, RequestStatus.EXPIRED, RequestStatus.INVALIDATED)
 
@@ -18,6 +18,7 @@ PENDING = Q(status=RequestStatus.PENDING.value)
 
 LABELS = {
     RequestStatus.PENDING: pgettext_lazy("approval request", "pending"),
+    RequestStatus.ANSWERED: pgettext_lazy("approval request", "answered"),
     RequestStatus.APPROVED: pgettext_lazy("approval request", "approved"),
     RequestStatus.DENIED: pgettext_lazy("approval request", "denied"),
     RequestStatus.CHANGES_REQUESTED: pgettext_lazy("approval request", "changes requested"),
@@ -41,9 +42,17 @@ def _answer_matches() -> Q:
     return matches | Q(status__in=sorted(status.value for status in AFTER_APPROVED), answer="approved", answered_at__isnull=False)
 
 
+def _kind_matches() -> Q:
+    """An approval has answers that approve or refuse; a form has one, and is never approved."""
+    approval = Q(answers__contained_by=sorted(ANSWERS.values()), answers__len__gte=1) & ~Q(status=RequestStatus.ANSWERED.value)
+    asked = Q(answers=[VERDICTS[ANSWER]], status__in=sorted(status.value for status in OF_ASKS))
+    return Q(kind=RequestKind.APPROVAL.value) & approval | Q(kind=RequestKind.ASK.value) & asked
+
+
 class Request(models.Model):
     """Written once when the workflow parks; then only what is listed last moves, by the statements in `approvals.store`.
 
+    `kind`: an approval, or what a form asks for; then the form, and why it is asked, stand where the candidate stands (`candidate["value"]`).
     `steps`: the ladder as it applied, each step with `name`, `need` and `audience`; `escalation`: who may answer too, and after how many
     seconds; `ladder`: the digest of both as declared. `step`, `given`, `escalated`: the step that is asked now, how many have approved in it,
     how many of the escalation have come. `audiences`: who may answer now, as keys (`approvals.core.seats`), of which one must hold.
@@ -61,12 +70,16 @@ class Request(models.Model):
         db_constraint=False,
         db_index=False,
     )
+    kind = models.TextField(
+        _("kind"), choices=[(RequestKind.APPROVAL.value, _("approval")), (RequestKind.ASK.value, _("question"))]
+    )
     wait_id = models.BigIntegerField(unique=True)
     node = models.TextField(_("node"))
     visit = models.IntegerField()
     steps = models.JSONField(_("steps"))
     escalation = models.JSONField(_("escalation"), default=list)
     ladder = models.TextField()
+    subset = models.TextField(_("reviewers may keep a part of"), blank=True)
     bulk = models.BooleanField(_("may be approved in bulk"), default=False)
     answers = ArrayField(models.TextField())
     self_approval = models.BooleanField(_("may be answered by the accountable user"))
@@ -131,10 +144,7 @@ class Request(models.Model):
             models.CheckConstraint(
                 name="outlast_approval_request_status", condition=Q(status__in=[s.value for s in RequestStatus])
             ),
-            models.CheckConstraint(
-                name="outlast_approval_request_answers",
-                condition=Q(answers__contained_by=sorted(ANSWERS.values()), answers__len__gte=1),
-            ),
+            models.CheckConstraint(name="outlast_approval_request_kind", condition=_kind_matches()),
             models.CheckConstraint(name="outlast_approval_request_answer", condition=_answer_matches()),
             models.CheckConstraint(
                 name="outlast_approval_request_use",

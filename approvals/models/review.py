@@ -7,15 +7,16 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from approvals.core.status import ANSWERS
+from approvals.core.status import VERDICTS
 from approvals.models.request import Request
 
-_COUNTS = Q(refused="", verdict__in=sorted(ANSWERS))
+_COUNTS = Q(refused="", verdict__in=sorted(VERDICTS))
 
 
 class Review(models.Model):
     """One answer, taken (`refused` is empty) or refused with its code. It names the digest that the person had seen.
 
+    `values`: what a form was filled in with, if it was taken.
     `for_user`: in whose name it counts, by which delegation; empty: in the own name. A "revoke" takes back the approval and answers nothing.
     """
 
@@ -31,6 +32,7 @@ class Review(models.Model):
     delegation_id = models.BigIntegerField(null=True)
     step = models.IntegerField(default=0)
     comment = models.TextField(_("comment"), blank=True)
+    values = models.JSONField(_("values"), null=True)
     refused = models.TextField(_("refused"), blank=True)
     at = models.DateTimeField(_("at"))
 

@@ -11,6 +11,7 @@ from approvals.services import history, people
 from approvals.services.decide import ACCEPTED, Decided, NobodyAnswers
 from approvals.services.facts import request_facts
 from approvals.services.locked import UnknownRequest, locked, request_id_of
+from approvals.services.notices import owing
 from approvals.store import requests as store
 from flows.core.errors import NotPermitted
 from flows.services import identify, warrant
@@ -45,6 +46,8 @@ def assign(request: Any, *, to: Any, by: Any, using: str | None = None) -> Decid
         if not store.claim(row.pk, to.pk if to is not None else None, identify.label(to), alias):
             return Decided("NOT_WAITING", _("The request is %(status)s.") % {"status": row.get_status_display()}, row.pk)
         history.log(row, by, "released" if to is None else "claimed" if own else "assigned", alias)
+        if to is not None and not own:
+            owing.assigned(row.pk, to.pk, alias)
     if to is None:
         return Decided(ACCEPTED, _("Nobody is marked as looking at it any more."), row.pk)
     return Decided(

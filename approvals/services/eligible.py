@@ -5,7 +5,7 @@ People come and go after that; who may answer is judged anew with every answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -21,14 +21,8 @@ def lacking(steps: Sequence[Mapping[str, Any]], requester: Any, using: str, *, s
         requester: the accountable user's key; they do not count unless `self_approval`.
     """
     barred = None if self_approval else people.persons([requester], using).get(requester)
-    able = [
-        [
-            one
-            for one in dict.fromkeys(people.person_of(user) for user in people.asked([key(step["audience"])], using))
-            if one != barred
-        ]
-        for step in steps
-    ]
+    seats = sum(step["need"] for step in steps)  # more people than seats in one step make no difference
+    able = [_persons(step["audience"], barred, seats, using) for step in steps]
     short = unfilled(able, [step["need"] for step in steps])
     if short is None:
         return ""
@@ -37,7 +31,7 @@ def lacking(steps: Sequence[Mapping[str, Any]], requester: Any, using: str, *, s
     if alone < step["need"]:
         return (
             _(
-                "nobody would be able to answer: step %(number)s asks %(name)s, %(need)s must approve, and %(found)s may (active, with the "
+                "nobody would be able to answer: step %(number)s asks %(name)s, %(need)s must answer, and %(found)s may (active, with the "
                 "permission to answer, and not accountable for this workflow)"
             )
             % told
@@ -49,3 +43,15 @@ def lacking(steps: Sequence[Mapping[str, Any]], requester: Any, using: str, *, s
         )
         % told
     )
+
+
+def _persons(audience: Mapping[str, str], barred: Hashable, most: int, using: str) -> list[Hashable]:
+    """So many different people of an audience, at most, who could answer."""
+    found: dict[Hashable, None] = {}
+    for user in people.asked([key(audience)], using):
+        person = people.person_of(user)
+        if person != barred:
+            found.setdefault(person)
+        if len(found) == most:
+            break
+    return list(found)

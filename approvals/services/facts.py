@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 from approvals.core.binding import RequestFacts, Taken
 from approvals.core.seats import whom
@@ -39,8 +40,20 @@ def judged(request_id: int, row: store.Recorded, using: str) -> RequestFacts:
         epoch_now=row.epoch_now,
         waiting=row.waiting,
         expired=row.expired,
-        taken=tuple(Taken(one.by, one.label, one.verdict, one.digest, _counted(one, persons)) for one in taken),
+        taken=tuple(Taken(one.by, one.label, one.verdict, one.digest, _counted(one, persons), said(one.values)) for one in taken),
+        kind=row.kind,
     )
+
+
+def said(values: Mapping[str, Any] | None) -> str:
+    """What a form was filled in with, as a digest: the same file twice is the same, wherever it lies. "" for an answer without a form."""
+    if values is None:
+        return ""
+    plain = {
+        name: {key: part for key, part in value.items() if key != "path"} if isinstance(value, Mapping) else value
+        for name, value in values.items()
+    }
+    return canonical.digest(plain, "the answer")
 
 
 def _counted(one: reviews.TakenRow, persons: dict[object, Hashable]) -> frozenset[Hashable]:

@@ -33,6 +33,8 @@ def _message(did: str) -> str:
         "approved": _("Approved this exact candidate."),
         "changes": _("Requested changes."),
         "denied": _("Denied."),
+        "narrowed": _("Kept a part of it, which is asked about anew."),
+        "answered": _("Answered what was asked."),
         "revoked": _("Took the approval back."),
         "claimed": _("Says that they are looking at it."),
         "released": _("Is not looking at it any more."),

@@ -6,26 +6,25 @@ accounts are told apart there.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import DateTimeField, Exists, F, Func, OuterRef, Q, QuerySet, TextField
+from django.db.models import F, Func, IntegerField, OuterRef, Q, QuerySet, Subquery, TextField, Value
+from django.db.models.functions import Cast
+from django.db.models.lookups import Exact
 
 from approvals.core.seats import audience
-from approvals.core.status import RequestStatus
-from approvals.models import Request, Review
+from approvals.core.status import ANSWERS, RequestStatus
+from approvals.models import Pool, Request, Review
 from approvals.services import people
 
 #: How many requests are asked about one by one, where rights hang on single objects.
 MAX_OBJECTS = 200
 
+#: Beyond so many, how many wait for somebody is not counted.
+MAX_WAITING = 100
+
 SOONEST = (F("expires_at").asc(nulls_last=True), F("id").asc())
-
-
-class FlowsNow(Func):
-    """The durable clock, inside a query."""
-
-    template = "flows_now()"
-    output_field = DateTimeField()
 
 
 class _Each(Func):
@@ -37,53 +36,92 @@ class _Each(Func):
 
 def pending(requests: QuerySet[Request]) -> QuerySet[Request]:
     """Those that wait for an answer and are in time."""
-    return requests.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=FlowsNow()), status=RequestStatus.PENDING)
+    return requests.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=people.FlowsNow()), status=RequestStatus.PENDING)
 
 
-def asked_now(using: str) -> list[str]:
-    """The keys of all audiences that some pending request is put to: few, however many requests there are."""
-    rows = Request.objects.using(using).filter(status=RequestStatus.PENDING).order_by()
-    return list(rows.annotate(key=_Each("audiences")).values_list("key", flat=True).distinct())
+@dataclass(frozen=True, slots=True)
+class Seats:
+    """What the inbox of one user is made of. `keys`: of all audiences that some pending request is put to; few, however many requests there
+    are. `delegations`: the ids of those that hold now, to this user.
+    """
+
+    keys: tuple[str, ...]
+    groups: frozenset[str]
+    pools: frozenset[str]
+    delegations: tuple[int, ...]
 
 
-def eligible(requests: QuerySet[Request], user: Any) -> QuerySet[Request]:
-    """Those of them that this user may answer: asked, or standing in for somebody who is; not about their own work; not answered by them."""
+def seats(user: Any, using: str) -> Seats:
+    """Look all of it up in one statement."""
+    keys = Request.objects.using(using).filter(status=RequestStatus.PENDING)
+    pools = Pool.objects.using(using).filter(members=user.pk)
+    parts = [_texts("key", keys, _Each("audiences")).distinct(), _texts("pool", pools, F("name"))]
+    parts.append(_texts("delegation", people.held(using).filter(taker_id=user.pk), Cast("pk", TextField())))
+    if hasattr(user, "groups"):
+        parts.append(_texts("role", user.groups.using(using), F("name")))
+    found: dict[str, list[str]] = {"key": [], "pool": [], "delegation": [], "role": []}
+    for kind, text in parts[0].union(*parts[1:], all=True):
+        found[kind].append(text)
+    delegated = tuple(sorted(map(int, found["delegation"])))
+    return Seats(tuple(sorted(found["key"])), frozenset(found["role"]), frozenset(found["pool"]), delegated)
+
+
+def _texts(kind: str, rows: QuerySet[Any], text: Any) -> Any:
+    return rows.order_by().annotate(said_kind=Value(kind, TextField()), said_text=text).values_list("said_kind", "said_text")
+
+
+def eligible(requests: QuerySet[Request], user: Any, known: Seats | None = None) -> QuerySet[Request]:
+    """Those of them that this user may answer: asked, or standing in for somebody who is; not about their own work; not answered by them.
+
+    Args:
+        known: what `seats` said of the user, where that has been asked already.
+    """
     using = requests.db
-    places = _places(user, using)
+    places = _places(user, known or seats(user, using), using)
     if not places:
         return requests.none()
-    found = pending(requests).filter(places).exclude(requester_id=user.pk, self_approval=False).exclude(_said(user))
+    found = pending(requests).filter(places, _unsaid(user)).exclude(requester_id=user.pk, self_approval=False)
     if people.has_permission(user, people.ANSWER):
         return found
     some = found.select_related("workflow").order_by(*SOONEST)[:MAX_OBJECTS]
     return found.filter(pk__in=[request.pk for request in some if people.has_permission(user, people.ANSWER, request)])
 
 
-def _places(user: Any, using: str) -> Q:
+def _places(user: Any, known: Seats, using: str) -> Q:
     """Where the user sits: in the own name, or in that of somebody who has delegated to them and counts in no answer yet."""
-    keys = asked_now(using)
-    own = people.Rights(user, using)
+    own = people.Rights(user, using, known_groups=known.groups, known_pools=known.pools)
     wanted = Q()
-    if mine := [key for key in keys if own.is_asked(audience(key))]:
+    if mine := [key for key in known.keys if own.is_asked(audience(key))]:
         wanted |= Q(audiences__overlap=mine)
-    for delegation in people.delegations(user, using):
+    for delegation in people.delegations(user, using) if known.delegations else ():
         giver = delegation.giver
         if giver is None or not giver.is_active or not people.has_permission(giver, people.ANSWER):
             continue
         rights = people.Rights(giver, using)
         theirs = [
-            key for key in keys if people.covers(delegation, audience(key), delegation.flow) and rights.is_asked(audience(key))
+            key
+            for key in known.keys
+            if people.covers(delegation, audience(key), delegation.flow) and rights.is_asked(audience(key))
         ]
         if theirs:
-            place = Q(audiences__overlap=theirs) & ~Q(requester_id=giver.pk, self_approval=False) & ~Q(_said(giver))
+            place = Q(audiences__overlap=theirs) & ~Q(requester_id=giver.pk, self_approval=False) & _unsaid(giver)
             wanted |= place & Q(workflow__flow_name=delegation.flow) if delegation.flow else place
     return wanted
 
 
-def _said(user: Any) -> Exists:
-    """An answer of, or in the name of, this user was taken."""
-    taken = Review.objects.filter(request_id=OuterRef("pk"), refused="").exclude(verdict="revoke")
-    return Exists(taken.filter(Q(by_id=user.pk) | Q(for_user_id=user.pk)))
+def _unsaid(user: Any) -> Q:
+    """No answer of, or in the name of, this user was taken. A pending request has one only if some approval of it is counted.
+
+    Counted, not asked for by EXISTS: of that PostgreSQL makes one look at everything that the user ever answered, where a few rows are meant.
+    """
+    taken = Review.objects.filter(request_id=OuterRef("pk"), refused="", verdict__in=sorted(ANSWERS)).order_by()
+    mine = taken.filter(Q(by_id=user.pk) | Q(for_user_id=user.pk)).annotate(many=Func("pk", function="count")).values("many")
+    return Q(step=0, given=0) | Q(Exact(Subquery(mine, output_field=IntegerField()), 0))
+
+
+def waiting(user: Any, using: str, *, most: int = MAX_WAITING) -> int:
+    """How many requests wait for this user; it stops counting at `most`."""
+    return eligible(Request.objects.using(using).all(), user).order_by()[:most].count()
 
 
 def next_for(user: Any, *, other_than: int, using: str) -> int | None:

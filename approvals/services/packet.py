@@ -7,30 +7,41 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from approvals.core.binding import Refusal, may_answer
+from django.db.models import F
+
+from approvals.core.binding import Refusal, may_answer, place_of
 from approvals.core.diff import Diff, compare
 from approvals.core.evidence import Row, apart, rows
+from approvals.core.ladder import Call, Rung, calls, rungs
+from approvals.core.seats import Place
 from approvals.core.status import ANSWERS
 from approvals.models import Request, Review
 from approvals.services import people
+from approvals.services.acts import Acts, acts
 from approvals.services.facts import request_facts
 from flows import registry
 from flows.core import payload
 from flows.core.definition import Definition
 from flows.core.nodes import Approval
+from flows.models import Verification
 from flows.services.clock import now
 
 MAX_REVIEWS = 50
+MAX_EARLIER = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """An earlier candidate of the same question, and what is different now. `seen`: this reviewer answered that one."""
+    """An earlier candidate of the same question, and what is different now. `seen`: this reviewer answered that one.
+
+    `others`: (request, revision) of the other earlier ones, newest first, for who remembers another one.
+    """
 
     revision: int
     seen: bool
     diff: Diff
     reviews: Sequence[Review]
+    others: Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,9 @@ class Packet:
     """One request as it is shown to one user.
 
     `routes`: verdict → the node it leads to, for the answers on offer. `opens`: the nodes whose gate asks for this approval.
-    `words`: text in which the model speaks for itself, by its place; it is unverified and shown last.
+    `words`: text in which the model speaks for itself, by its place; it is unverified and shown last. `checks`: what verifiers of the flow
+    recorded about exactly this candidate. `approvals`: those that are counted, oldest first. `place`: in whose name an answer of this user
+    would count; None: they may not answer. `acts`: what else they may do.
     """
 
     request: Request
@@ -53,29 +66,46 @@ class Packet:
     opens: list[str]
     refusal: Refusal | None
     reviews: Sequence[Review]
+    checks: Sequence[Verification]
+    rungs: Sequence[Rung]
+    calls: Sequence[Call]
+    approvals: Sequence[Review]
+    place: Place | None
+    acts: Acts
 
 
-def packet(request: Request, user: Any, using: str) -> Packet:
-    """Collect what is shown of a request to a user; to nobody in particular where `user` is None."""
+def packet(request: Request, user: Any, using: str, *, since: int | None = None) -> Packet:
+    """Collect what is shown of a request to a user; to nobody in particular where `user` is None.
+
+    `since`: the earlier request to compare with; default: the last one that they answered.
+    """
     candidate = payload.decode(request.candidate)
     value, own = apart(candidate["value"])
     evidence, told = apart(payload.decode(request.evidence))
     known = request_facts(request.pk, using)
     assert known is not None
     definition = registry.definition(request.workflow.flow_name, request.workflow.flow_version)
+    person, moment = people.facts(user, request), now(using)
+    refusal = may_answer(known, person)
     return Packet(
         request=request,
-        now=now(using),
+        now=moment,
         sound=known.sound_digest == request.digest,
         choice=candidate["choice"],
         value=rows(value) if value not in (None, {}) or not own else [],
         evidence=rows(evidence) if evidence not in (None, {}, []) else [],
         words=[*_words(request.candidate_node, own), *_words("evidence", told)],
-        since=_since(request, user, candidate, using),
+        since=_since(request, user, candidate, since, using),
         routes=_routes(request, definition),
         opens=_opens(request, definition),
-        refusal=may_answer(known, people.facts(user, request)),
+        refusal=refusal,
         reviews=_reviews(request, using),
+        checks=_checks(request, using),
+        rungs=rungs(request.steps, step=request.step, given=request.given, status=request.status, answer=request.answer),
+        calls=calls(request.escalation, request.escalated),
+        approvals=_approvals(request, using),
+        place=place_of(known, person) if refusal is None else None,
+        acts=acts(request, user, moment, using, answers=refusal is None),
     )
 
 
@@ -83,18 +113,23 @@ def _words(place: str, words: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(f"{place}.{key}" if key else place, text) for key, text in words.items() if text]
 
 
-def _since(request: Request, user: Any, candidate: Mapping[str, Any], using: str) -> Since | None:
-    """The newest earlier candidate that this user answered, else the newest earlier one."""
+def _since(request: Request, user: Any, candidate: Mapping[str, Any], chosen: int | None, using: str) -> Since | None:
+    """The earlier candidate that was chosen, else the newest one that this user answered, else the newest one.
+
+    "Answered" is what proves that somebody had it before their eyes: the answer names its digest. That a page was opened proves nothing.
+    """
     earlier = (
         Request.objects.using(using).filter(workflow_id=request.workflow_id, node=request.node, pk__lt=request.pk).order_by("-pk")
     )
-    seen = earlier.filter(reviews__by_id=user.pk).first() if user is not None else None
-    other = seen or earlier.first()
+    seen = earlier.filter(reviews__by_id=user.pk, reviews__digest=F("digest")).first() if user is not None else None
+    other = (earlier.filter(pk=chosen).first() if chosen is not None else None) or seen or earlier.first()
     if other is None:
         return None
     before = payload.decode(other.candidate)
     diff = compare(_body(before), _body(candidate))
-    return Since(other.revision, seen is not None, diff, [r for r in _reviews(other, using) if not r.refused])
+    knows = answered.filter(pk=other.pk).exists() if other != seen else True
+    others = earlier.exclude(pk=other.pk).values_list("pk", "revision")[:MAX_EARLIER]
+    return Since(other.revision, knows, diff, [r for r in _reviews(other, using) if not r.refused], list(others))
 
 
 def _body(candidate: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +138,11 @@ def _body(candidate: Mapping[str, Any]) -> dict[str, Any]:
 
 def _routes(request: Request, definition: Definition | None) -> dict[str, str]:
     node = definition.nodes.get(request.node) if definition else None
-    routes = {"approved": node.approved, "changes": node.changes, "denied": node.denied} if isinstance(node, Approval) else {}
+    routes = (
+        {"approved": node.approved, "changes": node.changes, "denied": node.denied, "narrowed": node.name}
+        if isinstance(node, Approval)
+        else {}
+    )
     return {verdict: routes.get(answer, "") for verdict, answer in ANSWERS.items() if answer in request.answers}
 
 
@@ -115,3 +154,17 @@ def _opens(request: Request, definition: Definition | None) -> list[str]:
 
 def _reviews(request: Request, using: str) -> list[Review]:
     return list(Review.objects.using(using).filter(request_id=request.pk).order_by("-pk")[:MAX_REVIEWS])
+
+
+def _approvals(request: Request, using: str) -> list[Review]:
+    """Those that were taken, whatever was refused besides."""
+    rows = Review.objects.using(using).filter(request_id=request.pk, refused="", verdict="approve")
+    return list(rows.order_by("pk"))
+
+
+def _checks(request: Request, using: str) -> list[Verification]:
+    """What each verifier found last about exactly this candidate: the digest and the revision that the gate asks for too."""
+    rows = Verification.objects.using(using).filter(
+        workflow_id=request.workflow_id, candidate_node=request.candidate_node, digest=request.digest, revision=request.revision
+    )
+    return list(rows.order_by("node", "-pk").distinct("node"))

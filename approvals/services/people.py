@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db.models import Q
+from django.db.models import DateTimeField, Func, Q, QuerySet
 from django.utils.module_loading import import_string
 
 from approvals.core.binding import ReviewFacts
@@ -15,12 +15,19 @@ from approvals.core.seats import Place, audience
 from approvals.models import Delegation, Pool, Request
 from flows.conf import conf
 from flows.services import identify
-from flows.services.clock import now
 
 ANSWER = "outlast_approvals.answer_request"
 VIEW = "outlast_approvals.view_request"
 ASSIGN = "outlast_approvals.assign_request"
 REVOKE = "outlast_approvals.revoke_request"
+
+
+class FlowsNow(Func):
+    """The durable clock, inside a query."""
+
+    template = "flows_now()"
+    output_field = DateTimeField()
+
 
 #: So many people at most are looked at for one audience.
 MAX_PEOPLE = 500
@@ -80,9 +87,12 @@ def persons(keys: Iterable[Any], using: str) -> dict[Any, Hashable]:
 class Rights:
     """What one user is, looked up once for as many questions as are asked about them."""
 
-    def __init__(self, user: Any, using: str) -> None:
+    def __init__(
+        self, user: Any, using: str, *, known_groups: frozenset[str] | None = None, known_pools: frozenset[str] | None = None
+    ) -> None:
         self.user = user
-        self._groups, self._pools = groups(user), pools(user, using)
+        self._groups = groups(user) if known_groups is None else known_groups
+        self._pools = pools(user, using) if known_pools is None else known_pools
 
     def is_asked(self, asked: Mapping[str, str], request: Request | None = None) -> bool:
         """Whether the user is in all that an audience names."""
@@ -97,9 +107,18 @@ class Rights:
 
 def delegations(taker: Any, using: str) -> list[Delegation]:
     """The delegations that hold now, to this user; whether their givers may answer themselves is asked of each."""
-    moment = now(using)
-    held = Delegation.objects.using(using).filter(taker_id=taker.pk, revoked_at=None, giver_id__isnull=False)
-    return list(held.filter(starts_at__lte=moment, ends_at__gt=moment).select_related("giver").order_by("pk"))
+    return list(held(using).filter(taker_id=taker.pk, giver_id__isnull=False).select_related("giver").order_by("pk"))
+
+
+def held(using: str) -> QuerySet[Delegation]:
+    """The delegations that hold at this moment."""
+    return Delegation.objects.using(using).filter(starts_at__lte=FlowsNow(), ends_at__gt=FlowsNow(), revoked_at=None)
+
+
+def standing_in(givers: Sequence[Any], using: str) -> list[Any]:
+    """The users to whom one of these has delegated something that holds now."""
+    takers = held(using).filter(giver_id__in=givers, taker_id__isnull=False).values("taker_id")
+    return list(users(using).filter(pk__in=takers).order_by("pk")) if givers else []
 
 
 def covers(delegation: Delegation, asked: Mapping[str, str], flow: str) -> bool:
@@ -133,7 +152,14 @@ def places(user: Any, keys: Sequence[str], flow: str, using: str, request: Reque
 
 
 def facts(
-    user: Any, request: Request, *, verdict: str = "", digest: str = "", comment: str = "", permitted: bool | None = None
+    user: Any,
+    request: Request,
+    *,
+    verdict: str = "",
+    digest: str = "",
+    comment: str = "",
+    said: str = "",
+    permitted: bool | None = None,
 ) -> ReviewFacts:
     """What the judge must know of a person. `user` is a current row, or None."""
     if user is None:
@@ -148,24 +174,48 @@ def facts(
         verdict=verdict,
         digest=digest,
         comment=comment,
+        said=said,
     )
 
 
 # ---------------------------------------------------------------------- who is asked
 
 
-def asked(keys: Sequence[str], using: str) -> list[Any]:
-    """The active users of these audiences who may answer, without those who stand in for them; at most `MAX_PEOPLE` of each.
+def asked(keys: Sequence[str], using: str) -> Iterator[Any]:
+    """The active users of these audiences who may answer, each once, without those who stand in for them; looked up only as they are taken.
 
-    With an authentication backend that gives rights to people whom no table names, only those are found whom role, pool or user name.
+    Those whom the tables of permissions name come first, so that few are looked at in vain. With a backend that gives rights to people whom no
+    table names, up to `MAX_PEOPLE` more of the role, the pool or that name are asked about one by one.
     """
-    found: dict[Any, Any] = {}
+    told: set[Any] = set()
     for key in keys:
         wanted = audience(key)
-        for user in _candidates(wanted, using)[:MAX_PEOPLE]:
-            if user.pk not in found and user.has_perm(ANSWER) and Rights(user, using).is_asked(wanted):
-                found[user.pk] = user
-    return list(found.values())
+        for user in _likely_first(_candidates(wanted, using)):
+            if user.pk not in told and user.has_perm(ANSWER) and Rights(user, using).is_asked(wanted):
+                told.add(user.pk)
+                yield user
+
+
+def _likely_first(rows: Any) -> Iterator[Any]:
+    likely = rows.filter(_holds(ANSWER))
+    yield from likely[:MAX_PEOPLE]
+    yield from rows.exclude(pk__in=likely.order_by().values("pk"))[:MAX_PEOPLE]
+
+
+def _holds(permission: str) -> Q:
+    """Who holds a permission as far as Django's own tables say."""
+    known = {field.name for field in get_user_model()._meta.get_fields()}  # noqa: SLF001 - Django's documented way to look at a model
+    app, _, codename = permission.partition(".")
+    holds = Q(is_superuser=True) if "is_superuser" in known else Q(pk__in=[])
+    for path in ("user_permissions", "groups__permissions"):
+        if path.partition("__")[0] in known:
+            holds |= Q(**{f"{path}__codename": codename, f"{path}__content_type__app_label": app})
+    return holds
+
+
+def holders(permission: str, using: str) -> Any:
+    """The active users who hold a permission, as far as tables say so."""
+    return _candidates({"permission": permission}, using)
 
 
 def _candidates(wanted: Mapping[str, str], using: str) -> Any:
@@ -183,10 +233,5 @@ def _candidates(wanted: Mapping[str, str], using: str) -> Any:
     if "user" in wanted:
         rows = rows.filter(**{model.USERNAME_FIELD: wanted["user"]})
     if not {"role", "pool", "user"} & set(wanted):
-        app, _, codename = wanted["permission"].partition(".")
-        holds = Q(is_superuser=True) if "is_superuser" in known else Q(pk__in=[])
-        for path in ("user_permissions", "groups__permissions"):
-            if path.partition("__")[0] in known:
-                holds |= Q(**{f"{path}__codename": codename, f"{path}__content_type__app_label": app})
-        rows = rows.filter(holds)
+        rows = rows.filter(_holds(wanted["permission"]))
     return rows.order_by("pk").distinct()

@@ -1,5 +1,5 @@
-"""What the durable plane asks of the human plane: open the request behind a wait, close it, tell the gate, use an approval up; and let more
-people answer when its time has come.
+"""What the durable plane asks of the human plane: open the request behind a wait, close it, tell the gate, use an approval up; and remind
+people, or let more of them answer, when its time has come.
 
 Every call runs inside the arrow's own transaction, with the workflow's row locked.
 """
@@ -14,6 +14,7 @@ from approvals.core.seats import open_to
 from approvals.core.status import STATUS_AFTER, RequestStatus
 from approvals.services import eligible
 from approvals.services.locked import locked
+from approvals.services.notices import owing
 from approvals.store import requests as store
 from flows.conf import conf
 from flows.core import payload
@@ -30,7 +31,7 @@ from flows.store import timers
 
 
 class ApprovalPlane:
-    """The owner of waits of kind "approval"."""
+    """The owner of waits of the kinds "approval" and "ask": both put a question to people, and only an approval is told to a gate."""
 
     def lacking(self, using: str, workflow_id: Any, park: Park) -> str:
         """Why nobody could answer this question; "": enough people can."""
@@ -46,13 +47,14 @@ class ApprovalPlane:
         producer = f"the candidate of {detail['candidate_node']}"
         frozen = {name: candidate[name] for name in ("choice", "value", "digest", "revision")}
         evidence = candidate.get("evidence")
-        store.replace(opening.workflow_id, node, using)
+        owing.withdrawn(store.replace(opening.workflow_id, node, using), using)
         question = store.Question(
             wait=opening.wait_id,
             steps=payload.encode(detail["steps"], f"the steps of {node}"),
             escalation=payload.encode(detail["escalation"], f"the escalation of {node}"),
             ladder=detail["ladder"],
             bulk=bool(detail["bulk"]),
+            subset=detail["subset"],
             audiences=open_to(detail["steps"], 0, detail["escalation"], 0),
             answers=list(detail["answers"]),
             self_approval=bool(detail["self_approval"]),
@@ -63,25 +65,31 @@ class ApprovalPlane:
             revision=candidate["revision"],
             on_expiry=opening.park.on_expiry,
         )
-        if store.open_request(question, using) is None:
+        request_id = store.open_request(question, using)
+        if request_id is None:
             raise HalfMove(f"wait {opening.wait_id} was opened and its approval request was not")
+        owing.asked(request_id, 0, using)
         timers.set_moments(opening.wait_id, _moments(detail), using)
 
     def due(self, using: str, moments: Sequence[tuple[int, str, str]]) -> None:
-        """Let the next of the escalation answer too; the sweep holds the workflows."""
-        escalating = {wait: int(name) for wait, kind, name in moments if kind == TimerKind.ESCALATION}
-        for wait, request_id in store.behind(list(escalating), using).items():
-            row = locked(request_id, using)
-            audiences = open_to(row.steps, row.step, row.escalation, escalating[wait])
-            store.escalate(row.pk, escalated=escalating[wait], step=row.step, audiences=audiences, using=using)
+        """Remind those who are asked; let the next of the escalation answer too. The sweep holds the workflows.
+
+        Of several that have come at once (nobody looked at the clock for a while) the last one counts; in an escalation it brings all before it.
+        """
+        reminding, escalating = _last(moments, TimerKind.REMINDER), _last(moments, TimerKind.ESCALATION)
+        for wait, request_id in store.behind([*{*reminding, *escalating}], using).items():
+            if wait in escalating:
+                _escalate(request_id, escalating[wait], using)
+            if wait in reminding:
+                owing.reminded(request_id, reminding[wait], using)
 
     def closed(self, using: str, wait_ids: Sequence[int], how: str) -> None:
         """Close what is still open behind these waits."""
-        store.close(wait_ids, how, using)
+        owing.withdrawn([request_id for request_id, _ in store.close(wait_ids, how, using)], using)
 
     def ended(self, using: str, workflow_ids: Sequence[Any]) -> None:
         """Withdraw what is still open, and let no approval outlive the run that it was for."""
-        store.end(workflow_ids, using)
+        owing.withdrawn(store.end(workflow_ids, using), using)
 
     def asks_the_same(self, using: str, wait_id: int, park: Park) -> bool:
         """The same people, the same answers, exactly the same candidate, and the same end if nobody answers: a request never changes."""
@@ -94,11 +102,11 @@ class ApprovalPlane:
     def migrated(self, using: str, workflow_id: Any, nodes: Mapping[str, Node], kept: int | None) -> int:
         """An open question goes over with its wait. An approval that nobody used does, if the same people would be asked about the same node."""
         gone = [asked for asked in store.live(workflow_id, using) if not _goes_over(asked, nodes.get(asked.node), kept)]
-        store.retire([asked.id for asked in gone], using)
+        owing.withdrawn(store.retire([asked.id for asked in gone], using), using)
         return sum(asked.status == RequestStatus.PENDING for asked in gone)
 
     def facts(self, using: str, workflow_id: Any, nodes: Sequence[str]) -> Mapping[str, ApprovalFact | None]:
-        """The newest request of each node; None where nobody was asked yet."""
+        """The newest request for approval of each node; None where nobody was asked for one yet."""
         found: dict[str, ApprovalFact | None] = dict.fromkeys(nodes)
         for row in store.newest(workflow_id, nodes, using):
             found[row.node] = ApprovalFact(
@@ -114,7 +122,7 @@ class ApprovalPlane:
         return found
 
     def asked(self, using: str, workflow_ids: Sequence[Any]) -> Mapping[Any, Sequence[Asked]]:
-        """All requests of these workflows; what an answer made of a request is told apart from what became of the request later."""
+        """All requests for approval of these workflows; what an answer made of a request is told apart from what became of the request later."""
         found: dict[Any, list[Asked]] = {}
         for row in store.of_workflows(workflow_ids, using):
             answered = STATUS_AFTER[row.answer].value if row.answer else ""
@@ -129,6 +137,23 @@ class ApprovalPlane:
     def use(self, using: str, request_id: str, activity_seq: int) -> bool:
         """Use the approval up for this activity, in its time and once; the same activity again is the same use."""
         return store.use(int(request_id), activity_seq, using)
+
+
+def _last(moments: Sequence[tuple[int, str, str]], wanted: TimerKind) -> dict[int, int]:
+    """The highest number of each wait among the moments of one kind."""
+    found: dict[int, int] = {}
+    for wait, kind, name in moments:
+        if kind == wanted:
+            found[wait] = max(found.get(wait, 0), int(name))
+    return found
+
+
+def _escalate(request_id: int, number: int, using: str) -> None:
+    row = locked(request_id, using)
+    audiences = open_to(row.steps, row.step, row.escalation, number)
+    if store.escalate(row.pk, escalated=number, step=row.step, audiences=audiences, using=using):
+        for each in range(row.escalated + 1, number + 1):
+            owing.escalated(row.pk, each, using)
 
 
 def _moments(detail: Mapping[str, Any]) -> list[tuple[str, str, timedelta]]:

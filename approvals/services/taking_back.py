@@ -11,6 +11,7 @@ from approvals.models import Review
 from approvals.services import history, people
 from approvals.services.decide import ACCEPTED, ALREADY, MAX_COMMENT, Decided, NobodyAnswers, clean
 from approvals.services.locked import locked, request_id_of
+from approvals.services.notices import owing
 from approvals.store import requests as store
 from approvals.store import reviews
 from flows.core.errors import NotPermitted
@@ -43,6 +44,7 @@ def revoke(request: Any, *, reason: str, by: Any, using: str | None = None) -> D
         said = reviews.Said(REVOKE, row.digest, by.pk, identify.label(by), why, step=row.step)
         reviews.record(row.pk, said, alias)
         history.log(row, by, "revoked", alias)
+        owing.revoked(row.pk, alias)
     return Decided(
         ACCEPTED, _("The approval is taken back. Nothing is done with it, and the workflow asks anew if it needs one."), row.pk
     )

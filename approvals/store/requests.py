@@ -35,7 +35,7 @@ def lock(request_id: int, wait_id: int, using: str) -> bool:
 
 
 FACTS = """
-SELECT r.status, r.steps, r.step, r.given, r.escalation, r.escalated, r.audiences, r.answers, r.self_approval, r.requester_id, r.digest,
+SELECT r.kind, r.status, r.steps, r.step, r.given, r.escalation, r.escalated, r.audiences, r.answers, r.self_approval, r.requester_id, r.digest,
     r.candidate, w.flow_name, r.intent_version, i.version, i.status, w.status, coalesce(o.epoch, r.epoch), w.epoch,
     coalesce(o.status = 'open' AND o.evidence IS NULL AND o.epoch = w.epoch, false), coalesce(r.expires_at <= flows_now(), false)
 FROM outlast_approval_request r
@@ -50,6 +50,7 @@ WHERE r.id = %(id)s::bigint
 class Recorded:
     """A request and what it is bound to, as one snapshot shows them."""
 
+    kind: str
     status: str
     steps: list[dict[str, Any]]
     step: int
@@ -84,7 +85,7 @@ def facts(request_id: int, using: str) -> Recorded | None:
     if not rows:
         return None
     row = list(rows[0])
-    for column in (1, 4, 11):
+    for column in (2, 5, 12):
         row[column] = loads(row[column])
     return Recorded(*row)
 
@@ -105,10 +106,11 @@ def replace(workflow_id: Any, node: str, using: str) -> list[int]:
 
 OPEN = """
 INSERT INTO outlast_approval_request (
-    workflow_id, wait_id, node, visit, steps, escalation, ladder, bulk, answers, self_approval, candidate_node, candidate, evidence, digest,
-    revision, intent_id, intent_version, epoch, policy_version, state_versions, requester_id, requester_label, asked_at, expires_at, on_expiry,
-    status, answer, step, given, escalated, audiences, claimed_label)
-SELECT w.id, o.id, o.node, o.visit, %(steps)s::jsonb, %(escalation)s::jsonb, %(ladder)s, %(bulk)s::bool, %(answers)s::text[],
+    workflow_id, kind, wait_id, node, visit, steps, escalation, ladder, bulk, subset, answers, self_approval, candidate_node, candidate,
+    evidence, digest, revision, intent_id, intent_version, epoch, policy_version, state_versions, requester_id, requester_label, asked_at,
+    expires_at, on_expiry, status, answer, step, given, escalated, audiences, claimed_label)
+SELECT w.id, o.kind, o.id, o.node, o.visit, %(steps)s::jsonb, %(escalation)s::jsonb, %(ladder)s, %(bulk)s::bool, %(subset)s,
+    %(answers)s::text[],
     %(self_approval)s::bool, %(candidate_node)s, %(candidate)s::jsonb, %(evidence)s::jsonb, %(digest)s, %(revision)s::int, w.intent_id,
     w.intent_version, w.epoch, w.policy_version, o.state_versions, w.user_id, w.user_label, flows_now(), o.deadline_at, %(on_expiry)s,
     'pending', '', 0, 0, 0, %(audiences)s::text[], ''
@@ -127,6 +129,7 @@ class Question:
     escalation: str
     ladder: str
     bulk: bool
+    subset: str
     audiences: Sequence[str]
     answers: Sequence[str]
     self_approval: bool
@@ -316,7 +319,7 @@ NEWEST = """
 SELECT DISTINCT ON (r.node) r.node, r.id, r.status, r.digest, r.intent_version, r.candidate, coalesce(r.expires_at <= flows_now(), false),
     r.used_by, a.node, a.visit
 FROM outlast_approval_request r LEFT JOIN outlast_activity a ON a.workflow_id = r.workflow_id AND a.seq = r.used_by
-WHERE r.workflow_id = %(workflow)s::uuid AND r.node = ANY (%(nodes)s::text[]) ORDER BY r.node, r.id DESC
+WHERE r.workflow_id = %(workflow)s::uuid AND r.node = ANY (%(nodes)s::text[]) AND r.kind = 'approval' ORDER BY r.node, r.id DESC
 """
 
 
@@ -337,7 +340,7 @@ class Newest:
 
 
 def newest(workflow_id: Any, nodes: Sequence[str], using: str) -> list[Newest]:
-    """The newest request of each of these nodes."""
+    """The newest request for approval of each of these nodes; what a form asks for is none."""
     rows = run("newest requests", NEWEST, {"workflow": workflow_id, "nodes": list(nodes)}, using)
     return [Newest(row[0], row[1], row[2], row[3], row[4], loads(row[5]), *row[6:]) for row in rows]
 
@@ -347,13 +350,13 @@ SELECT r.workflow_id, r.wait_id, r.node, r.id, r.digest, r.intent_version, r.ans
     r.answers, r.self_approval,
     (SELECT min(v.at) FROM outlast_review v WHERE v.request_id = r.id AND v.verdict = 'revoke' AND v.refused = '') AS revoked_at
 FROM outlast_approval_request r
-WHERE r.workflow_id = ANY (%(workflows)s::uuid[]) ORDER BY r.workflow_id, r.id
+WHERE r.workflow_id = ANY (%(workflows)s::uuid[]) AND r.kind = 'approval' ORDER BY r.workflow_id, r.id
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A request as replay needs it."""
+    """A request for approval as replay needs it."""
 
     workflow: UUID
     wait: int
@@ -372,6 +375,6 @@ class Past:
 
 
 def of_workflows(workflows: Sequence[UUID], using: str) -> list[Past]:
-    """Every request of these workflows, each workflow's in the order in which they were asked."""
+    """Every request for approval of these workflows, each workflow's in the order in which they were asked."""
     rows = run("requests of workflows", OF_WORKFLOWS, {"workflows": list(workflows)}, using)
     return [Past(*(*row[:11], loads(row[11]), *row[12:])) for row in rows]

@@ -5,21 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from approvals.core.status import ANSWERS
-from flows.store.sql import literals, run
+from approvals.core.status import VERDICTS
+from flows.store.sql import literals, loads, run
 
 RECORD = """
 INSERT INTO outlast_review (
-    request_id, verdict, digest, by_id, by_label, for_user_id, for_label, delegation_id, step, comment, refused, at)
+    request_id, verdict, digest, by_id, by_label, for_user_id, for_label, delegation_id, step, comment, values, refused, at)
 VALUES (%(request)s::bigint, %(verdict)s, %(digest)s, %(by)s, %(by_label)s, %(for_user)s, %(for_label)s, %(delegation)s::bigint,
-    %(step)s::int, %(comment)s, %(refused)s, flows_now())
+    %(step)s::int, %(comment)s, %(values)s::jsonb, %(refused)s, flows_now())
 RETURNING id
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a person said; `refused` is empty if it was taken, else the code. `for_user`: in whose name, if not in the own."""
+    """What a person said; `refused` is empty if it was taken, else the code. `for_user`: in whose name, if not in the own.
+
+    `values`: what a form was filled in with, as JSON text.
+    """
 
     verdict: str
     digest: str
@@ -31,6 +34,7 @@ class Said:
     for_label: str = ""
     delegation: int | None = None
     step: int = 0
+    values: str | None = None
 
 
 def record(request_id: int, said: Said, using: str) -> int:
@@ -41,8 +45,8 @@ def record(request_id: int, said: Said, using: str) -> int:
 
 
 TAKEN = f"""
-SELECT by_id, by_label, verdict, digest, for_user_id FROM outlast_review
-WHERE request_id = %(id)s::bigint AND refused = '' AND verdict IN ({literals(ANSWERS)}) ORDER BY id
+SELECT by_id, by_label, verdict, digest, for_user_id, values FROM outlast_review
+WHERE request_id = %(id)s::bigint AND refused = '' AND verdict IN ({literals(VERDICTS)}) ORDER BY id
 """
 
 
@@ -55,8 +59,9 @@ class TakenRow:
     verdict: str
     digest: str
     for_user: Any
+    values: Any
 
 
 def taken(request_id: int, using: str) -> list[TakenRow]:
     """The answers that were taken, oldest first."""
-    return [TakenRow(*row) for row in run("taken reviews", TAKEN, {"id": request_id}, using)]
+    return [TakenRow(*(*row[:5], loads(row[5]))) for row in run("taken reviews", TAKEN, {"id": request_id}, using)]

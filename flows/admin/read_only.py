@@ -14,6 +14,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.functional import cached_property
 from django.utils.translation import gettext
 
+from flows.admin.compat import model_admin
 from flows.core import visible
 from flows.services import identify
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # generic for the type checker only
     ModelAdmin = admin.ModelAdmin[Any]
     Pages = Paginator[Any]
 else:
-    ModelAdmin, Pages = admin.ModelAdmin, Paginator
+    ModelAdmin, Pages = model_admin(), Paginator
 
 CSS = {"all": ("outlast_flows/admin.css",)}
 

@@ -11,6 +11,7 @@ from django.contrib.auth import get_user_model
 from django.utils.translation import gettext as _
 
 from flows.admin import rendering
+from flows.core.protocol import ASKING
 from flows.core.verdicts import Way
 from flows.models import Competence, Operation, Policy, Release, Wait, Workflow
 from flows.services import budgets, competence
@@ -105,8 +106,8 @@ def _resolve(at: At) -> Step:
 
 
 def _answer(at: At) -> Step:
-    rows = Wait.objects.using(at.using).filter(workflow_id=at.obj.pk, kind="approval", closed_at__isnull=True)
-    return _("Answer the request for approval"), [(row.node, at.url("outlast_approvals_request_of_wait", row.pk)) for row in rows]
+    rows = Wait.objects.using(at.using).filter(workflow_id=at.obj.pk, kind__in=ASKING, closed_at__isnull=True)
+    return _("Answer the request"), [(row.node, at.url("outlast_approvals_request_of_wait", row.pk)) for row in rows]
 
 
 def _grant(at: At) -> Step:

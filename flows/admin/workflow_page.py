@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from flows.admin import candidates, operation_page, rendering
 from flows.core.deadlines import OF_WAITS
-from flows.core.protocol import TERMINAL
+from flows.core.protocol import ASKING, TERMINAL
 from flows.core.verdicts import Way
 from flows.models import Activity, Operation, Release, Timer, Wait, Workflow
 from flows.services import waits_shown
@@ -71,7 +71,7 @@ def _release(told: Description, using: str, url: Url) -> dict[str, Any] | None:
 
 
 def _waits(obj: Workflow, told: Description, using: str, url: Url) -> list[dict[str, Any]]:
-    """Open waits first, each with its request for approval where the human plane has a page for it."""
+    """Open waits first, each with its request where the human plane has a page for it."""
     found = sorted(
         Wait.objects.using(using).filter(workflow_id=obj.pk).order_by("-pk")[:MAX_ROWS],
         key=lambda wait: wait.status != "open",
@@ -82,7 +82,7 @@ def _waits(obj: Workflow, told: Description, using: str, url: Url) -> list[dict[
             "reason": rendering.inline(waits_shown.reason(wait, obj, using)),
             "chip": rendering.chip(wait.status),
             "ends": waits_shown.ends(wait, [Way(way) for way in told.ways_on]) if wait.status == "open" else "",
-            "url": url("outlast_approvals_request_of_wait", wait.pk) if wait.kind == "approval" else "",
+            "url": url("outlast_approvals_request_of_wait", wait.pk) if wait.kind in ASKING else "",
         }
         for wait in found
     ]

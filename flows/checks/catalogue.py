@@ -17,6 +17,7 @@ CATALOGUE: dict[str, str] = {
     "E107": "an app of Outlast that is not installed",
     "E108": "a dotted path in `settings.OUTLAST` that does not lead to what is needed",
     "E109": "a setting of the wrong type in `settings.OUTLAST`",
+    "E110": "a channel in `OUTLAST['NOTICE_CHANNELS']` that cannot be made",
     "W101": "an unknown key in `settings.OUTLAST`",
     "W102": "a lease that does not outlive a missed renewal",
     "W103": "`flows_now()` is not PostgreSQL's own clock",

@@ -29,6 +29,8 @@ PATHS = {
     "PERSON": "a function of (user)",
     "API_AUTHENTICATE": "a function of (request)",
 }
+#: What makes a channel of notices; the human plane is imported only where it is installed.
+CHANNEL_MAKER = "approvals.services.channels.base.make"
 MAY_BE_EMPTY = frozenset({"DISPATCHER"})
 
 
@@ -56,6 +58,11 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "REGION": (_is_text, '"REGION": "eu"'),
     "HOST_CLASS": (_is_text, '"HOST_CLASS": "large"'),
     "ADMIN_URL": (_is_text, '"ADMIN_URL": "https://www.example.org/admin"'),
+    "NOTICE_DIGEST_SECONDS": (_is_span, '"NOTICE_DIGEST_SECONDS": 3600, or None'),
+    "UPLOAD_STORAGE": (
+        lambda value: isinstance(value, str) and value in settings.STORAGES,
+        '"UPLOAD_STORAGE": "default", an alias in STORAGES',
+    ),
     "NOTICE_FROM": (lambda value: value is None or isinstance(value, str), '"NOTICE_FROM": "flows@example.org", or None'),
     "REFUSE_UNANSWERABLE": (lambda value: isinstance(value, bool), '"REFUSE_UNANSWERABLE": True, or False'),
     "OVERLOAD_SECONDS": (_is_span, '"OVERLOAD_SECONDS": 60, or None'),
@@ -70,7 +77,7 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     if not isinstance(given, Mapping):
         hint = 'Write OUTLAST = {"LEASE_SECONDS": 10}.'
         return [checks.Error(f"settings.OUTLAST is a {type(given).__name__}.", hint=hint, id="outlast_flows.E101")]
-    return [*_unknown_keys(given), *_numbers(), *_database(), *_releases(), *_paths(), *_types()]
+    return [*_unknown_keys(given), *_numbers(), *_database(), *_releases(), *_paths(), *_types(), *_channels()]
 
 
 @checks.register(TAG, deploy=True)
@@ -140,6 +147,29 @@ def _types() -> Iterator[checks.CheckMessage]:
         if not fits(value):
             message = f"settings.OUTLAST[{key!r}] is {value!r:.120}."
             yield checks.Error(message, hint=f"Write {example}.", id="outlast_flows.E109")
+
+
+def _channels() -> Iterator[checks.CheckMessage]:
+    """Each channel is made once. No value is shown: some are secret."""
+    value, key = value_of("NOTICE_CHANNELS"), "NOTICE_CHANNELS"
+    hint = (
+        'Write "NOTICE_CHANNELS": {"mail": {"BACKEND": "approvals.services.channels.Mail", "OPTIONS": {}}}, or {} to tell nobody.'
+    )
+    if isinstance(value, Mapping):
+        faults = [fault for name, given in value.items() if (fault := _unmade(name, given))]
+    else:
+        faults = [f"OUTLAST[{key!r}] is a {type(value).__name__}"]
+    for fault in faults:
+        yield checks.Error(f"settings.{fault.rstrip('.')}.", hint=hint, id="outlast_flows.E110")
+
+
+def _unmade(name: Any, given: Any) -> str:
+    """Why a channel cannot be made, or "". A project's class may raise anything."""
+    try:
+        import_string(CHANNEL_MAKER)(name, given)
+    except Exception as fault:  # noqa: BLE001 - it is what the check tells
+        return str(fault)
+    return ""
 
 
 def _database() -> Iterator[checks.CheckMessage]:

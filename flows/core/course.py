@@ -299,7 +299,7 @@ class Course:
                 if t.to_status == Status.RECONCILING:
                     self.next_wait()
                 self.error_code = t.error_code
-            case "event" | "approval":
+            case "event" | "approval" | "answer":
                 self.heard = True
             case "timer":
                 timer = t.ref.rpartition(":")[2]

@@ -2,7 +2,7 @@
 
     kind            counts from                              its timer
     activity        the start of an attempt                  none: `timeout_at` of the attempt
-    wait, approval  the beginning of the wait                wait_deadline
+    wait, approval, ask  the beginning of the wait           wait_deadline
     workflow, SLA   the start of the workflow                workflow_deadline, sla
     commitment      the moment from which it is owed         commitment_deadline
     freshness       the newest baseline of that name         freshness
@@ -52,10 +52,12 @@ class DeadlineKind:
     told: bool = False
 
 
-#: By the kind of timer, except that an approval's timer is that of its wait.
+#: By the kind of timer, except that the timer of an approval, or of an ask, is that of its wait. Both are over with it: no policy leaves them
+#: open.
 KINDS: dict[str, DeadlineKind] = {
     TimerKind.WAIT_DEADLINE: DeadlineKind("wait", "WAIT_EXPIRED", EVERY),
     "approval": DeadlineKind("approval", "APPROVAL_EXPIRED", EVERY - {BREACH, DEGRADE, RELEASE}),
+    "ask": DeadlineKind("ask", "ASK_EXPIRED", EVERY - {BREACH, DEGRADE, RELEASE}),
     TimerKind.WORKFLOW_DEADLINE: DeadlineKind("workflow", "DEADLINE_EXPIRED", EVERY),
     TimerKind.SLA: DeadlineKind("SLA", "SLA_BREACHED", EVERY, told=True),
     TimerKind.FRESHNESS: DeadlineKind("freshness", "FRESHNESS_EXPIRED", EVERY),
@@ -65,7 +67,7 @@ KINDS: dict[str, DeadlineKind] = {
 }
 
 #: Those of a wait, by name: they are told with it.
-OF_WAITS = frozenset({KINDS[TimerKind.WAIT_DEADLINE].name, KINDS["approval"].name})
+OF_WAITS = frozenset({KINDS[TimerKind.WAIT_DEADLINE].name, KINDS["approval"].name, KINDS["ask"].name})
 
 #: Passed deadlines of these kinds are the workflow's business; those of waits and commitments only where they release.
 WORKFLOWS = (TimerKind.WORKFLOW_DEADLINE.value, TimerKind.SLA.value, TimerKind.FRESHNESS.value)

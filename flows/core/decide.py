@@ -222,7 +222,7 @@ def _visits_spent(node: Node, state: State) -> Move | None:
     spent = state.visits.get(node.name, 0)
     if node.visits is not None and spent >= node.visits.limit:
         return Goto(node.visits.then)
-    if node.visits is None and isinstance(node, Approval) and spent >= DEFAULT_APPROVAL_VISITS:
+    if node.visits is None and node.asks_people and spent >= DEFAULT_APPROVAL_VISITS:
         return Suspend(node.name, Outcome.HUMAN_REQUIRED, VISITS_EXHAUSTED, "asked too often")
     return None
 

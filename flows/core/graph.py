@@ -15,6 +15,7 @@ FILLS = {
     "decision": "#fff3d6",
     "branch": "#fff3d6",
     "approval": "#fde2e4",
+    "ask": "#fde2e4",
     "event": "#e2ecfb",
     "timer": "#e2ecfb",
     "end": "#e6e6e6",
@@ -93,7 +94,7 @@ def _shape(node: Node) -> tuple[str, str]:
         return "([", "])"
     if isinstance(node, Branch | Decision):
         return "{{", "}}"
-    return ("[/", "/]") if node.kind in ("event", "timer", "approval") else ("[", "]")
+    return ("[/", "/]") if node.kind in ("event", "timer", "approval", "ask") else ("[", "]")
 
 
 def _title(definition: Definition) -> str:

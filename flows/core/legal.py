@@ -33,6 +33,7 @@ GIVEN: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
     "supersede": (_LEAVES, frozenset({Status.CANCELLING, Status.SUPERSEDED})),
     "event": (frozenset({Status.WAITING}), frozenset({Status.RUNNABLE})),
     "approval": (frozenset({Status.WAITING}), frozenset({Status.RUNNABLE})),
+    "answer": (frozenset({Status.WAITING}), frozenset({Status.RUNNABLE})),
     "timer": (frozenset({Status.WAITING}), frozenset({Status.RUNNABLE})),
     "reconciled": (frozenset({Status.RECONCILING, Status.WAITING}), frozenset({Status.RUNNABLE, *_HELD})),
     "unsettled": (frozenset({Status.RECONCILING, Status.CANCELLING}), frozenset({*_HELD, Status.CANCELLING})),
@@ -44,7 +45,7 @@ GIVEN: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
 CODES: dict[str, str | None] = {
     "cancel": "CANCEL_REQUESTED",
     "supersede": "INTENT_SUPERSEDED",
-    **dict.fromkeys(("start", "claim", "release", "pause", "resume", "event", "approval", "timer", "rest", "returned")),
+    **dict.fromkeys(("start", "claim", "release", "pause", "resume", "event", "approval", "answer", "timer", "rest", "returned")),
 }
 _RAISES_EPOCH = frozenset({"cancel", "supersede", "migrate"})
 #: These bind a workflow to something else, and leave it where it is.

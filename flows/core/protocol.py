@@ -150,13 +150,14 @@ class TimerKind(StrEnum):
 
 
 class WakeCause(StrEnum):
-    """What brought a workflow before the gate. `step`: it was under way, and went on to the next node."""
+    """What brought a workflow before the gate. `step`: it was under way, and went on to the next node. `answer`: that of an Ask."""
 
     START = "start"
     STEP = "step"
     EVENT = "event"
     TIMER = "timer"
     APPROVAL = "approval"
+    ANSWER = "answer"
     RETRY = "retry"
     RECOVERY = "recovery"
     RESUME = "resume"
@@ -256,6 +257,7 @@ WAIT_KINDS: dict[str, WaitKind] = {
             "approval", "an eligible reviewer", "reviewers", _ACCOUNTABLE, "human", OnCancel.REQUEST, right=_ANSWER,
             counts=BudgetKind.HUMAN_REVIEWS,
         ),
+        WaitKind("ask", "who is asked", "those who are asked", _ACCOUNTABLE, "human", OnCancel.REQUEST, right=_ANSWER),
         WaitKind(
             "human", "a person, by resume or cancel", "the accountable user", _ACCOUNTABLE, "human", right=_OPERATE, resumes=True,
             suspends=True,
@@ -272,6 +274,9 @@ WAIT_KINDS: dict[str, WaitKind] = {
 
 #: Moments at which the plane of a wait is told, and nobody is woken: people are reminded, or others may answer too.
 FOR_PEOPLE = (TimerKind.REMINDER.value, TimerKind.ESCALATION.value)
+
+#: Kinds behind which there is a request to people, with a page of its own.
+ASKING = ("approval", "ask")
 
 #: Kinds that a person's resume ends, and those that stand for a suspension.
 RESUMED = tuple(name for name, kind in WAIT_KINDS.items() if kind.resumes)

@@ -1,4 +1,4 @@
-"""Notice: a message owed to the accountable user when a workflow ends badly or needs a person (B4)."""
+"""What is owed to people: rows written by the arrow that they tell of, sent later, by one sender (`flows.services.outbox`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,30 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+#: What the sender still has to look at.
+OWED = Q(sent_at__isnull=True, gave_up_at__isnull=True)
 
-class Notice(models.Model):
-    """An outbox row, written by the arrow itself; it carries the safe code only."""
+
+class Owed(models.Model):
+    """A row of an outbox.
+
+    `due_at`: not before then (empty: at once); while a sender has it, nobody else takes it up until then. `gave_up_at`: it is not sent and never
+    will be; `why` says the reason of that, or what went wrong at the last try.
+    """
+
+    created_at = models.DateTimeField()
+    due_at = models.DateTimeField(null=True)
+    tries = models.IntegerField(default=0)
+    sent_at = models.DateTimeField(null=True)
+    gave_up_at = models.DateTimeField(null=True)
+    why = models.TextField(blank=True, default="", db_default="")
+
+    class Meta:
+        abstract = True
+
+
+class Notice(Owed):
+    """Owed to the accountable user when a workflow ends badly or needs a person (B4); it carries the safe code only."""
 
     workflow = models.ForeignKey(
         "outlast_flows.Workflow",
@@ -20,21 +41,11 @@ class Notice(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+", db_index=False)
     outcome = models.TextField()
     code = models.TextField()
-    created_at = models.DateTimeField()
-    tries = models.IntegerField(default=0)
-    sent_at = models.DateTimeField(null=True)
-    gave_up_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "outlast_notice"
         default_permissions = ("view",)
-        indexes = [
-            models.Index(
-                fields=["created_at"],
-                name="outlast_notice_owed",
-                condition=Q(sent_at__isnull=True, gave_up_at__isnull=True),
-            ),
-        ]
+        indexes = [models.Index(fields=["created_at"], name="outlast_notice_owed", condition=OWED)]
 
     def __str__(self) -> str:
         return f"{self.outcome} {self.code}"

@@ -16,6 +16,7 @@ from flows.core.context import Context, Item, Section, Tokens
 from flows.core.errors import PayloadError
 from flows.core.nodes.activity import WORKER_LOST, Decision
 from flows.core.nodes.approval import Approval
+from flows.core.nodes.ask import Ask
 from flows.core.nodes.waits import Wait
 from flows.services.owned import Owned
 from flows.store import context as store
@@ -162,6 +163,8 @@ def _history(owned: Owned, record: store.Record, names: frozenset[str] | None) -
             answers.append(core.fact(name, {key: result[key] for key in ("answer", "digest") if key in result}))
             if result.get("comment"):
                 answers.append(core.outside(f"{name}.comment", str(result["comment"]), "reviewer"))
+        elif isinstance(node, Ask) and isinstance(result, Mapping):
+            answers.append(core.outside(name, result.get("answer"), "person"))
         elif isinstance(node, Wait):
             event = result if isinstance(result, Mapping) else {"payload": result}
             shown = {key: event[key] for key in ("value", "payload") if key in event}

@@ -15,7 +15,7 @@ from flows.conf import DEFAULTS, conf
 from flows.core.definition import Definition
 from flows.core.lint import deadlines
 from flows.core.lint.view import View
-from flows.core.nodes import Approval
+from flows.core.nodes import Approval, Ask
 from flows.core.requirements import Gate
 from flows.models import Policy
 
@@ -82,7 +82,7 @@ def _named(definition: Definition) -> Iterator[tuple[str, str, str]]:
     view = View(definition)
     for name, node in view.nodes.items():
         where = f"{definition.name}, node {name!r}"
-        if isinstance(node, Approval):
+        if isinstance(node, Approval | Ask):
             for asked in (*node.ladder, *node.escalation):
                 yield from ((where, what, named) for what in ("role", "permission") if (named := getattr(asked, what)))
         if isinstance(node.gate, Gate) and DEFAULTS["AUTHORITY"] == conf.AUTHORITY:

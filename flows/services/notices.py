@@ -1,34 +1,27 @@
 """Notices to accountable users: a workflow ended badly or needs a person. Its goal, names, ids and safe codes only; nothing that a model wrote.
 
-Sent at least once, given up after days.
+Sent at least once, given up after days (`flows.services.outbox`).
 """
 
 from __future__ import annotations
 
-import logging
-from datetime import timedelta
-from functools import reduce
-from operator import or_
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from django.core.mail import send_mail
-from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
+from flows import registry
 from flows.conf import conf
 from flows.core import visible
 from flows.core.protocol import WaitStatus
 from flows.models import Notice, Wait
 from flows.services import way_on
 from flows.services.clock import now
+from flows.services.outbox import BATCH, Outbox
 from flows.services.way_out import BUDGET_SOFT, admin_path, over_soft, way_out
-from flows.store.sql import committing
 
-logger = logging.getLogger("outlast.notices")
-
-#: Tries come 0 s, 3 s, 15 s, 1 min, 4 min, 17 min, 68 min, 4.5 h, 18 h and 3 days after the notice came to be owed.
-MAX_TRIES = 10
 #: So much of a goal is told.
 MAX_GOAL = 300
 
@@ -40,38 +33,21 @@ def owe(workflow_id: UUID, user_id: Any, outcome: str, code: str, using: str) ->
     )
 
 
-def send_owed(using: str, limit: int = 50) -> int:
-    """Send notices that are owed, each claimed before it is sent; how many went out."""
-    sent = 0
-    for notice_id in _claim(using, limit):
-        notice = Notice.objects.using(using).select_related("workflow__intent", "user").get(pk=notice_id)
-        try:
-            _send(notice, using)
-        except Exception as error:  # noqa: BLE001 - a mail server may raise anything; the notice stays owed
-            logger.warning("notice %s not sent: %s", notice_id, type(error).__name__)
-            if notice.tries >= MAX_TRIES:
-                Notice.objects.using(using).filter(pk=notice_id).update(gave_up_at=now(using))
-            continue
-        Notice.objects.using(using).filter(pk=notice_id).update(sent_at=now(using))
-        sent += 1
-    return sent
+def send_owed(using: str, limit: int = BATCH) -> int:
+    """Send what is due of every outbox, each row claimed before it is sent; how many messages went out."""
+    return sum(outbox.send_owed(using, limit) for outbox in registry.outboxes())
 
 
-def _claim(using: str, limit: int) -> list[int]:
-    """Count a try on notices that nobody else is sending; committed before anything is sent."""
-    with committing("claim notices", using):
-        owed = Notice.objects.using(using).select_for_update(skip_locked=True)
-        ids = list(
-            owed.filter(_is_due(using), sent_at=None, gave_up_at=None).order_by("created_at").values_list("pk", flat=True)[:limit]
-        )
-        Notice.objects.using(using).filter(pk__in=ids).update(tries=F("tries") + 1)
-    return ids
+class NoticeOutbox(Outbox):
+    """The notices of this module."""
 
+    model = Notice
+    related = ("workflow__intent", "user")
 
-def _is_due(using: str) -> Q:
-    """Whose next try has come: a mail server may be away for hours."""
-    moment = now(using)
-    return reduce(or_, (Q(tries=done, created_at__lte=moment - timedelta(seconds=4**done - 1)) for done in range(MAX_TRIES)))
+    def send(self, rows: Sequence[Notice], using: str) -> int:
+        for row in rows:
+            _send(row, using)
+        return len(rows)
 
 
 def _send(notice: Notice, using: str) -> None:

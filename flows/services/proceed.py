@@ -26,7 +26,7 @@ from flows.core.errors import LostOwnership
 from flows.core.gate import Refusal
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.approval import NOBODY_ELIGIBLE
-from flows.core.protocol import Outcome, Status
+from flows.core.protocol import WAIT_KINDS, Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
 from flows.core.verdicts import Verdict
 from flows.dispatch import after_commit, hints_for, look_soon
@@ -285,7 +285,7 @@ def _park(
             events.consume(early[0], made.wait_id, owned.row.id, owned.using)
         if plane is not None:
             plane.opened(owned.using, _opening(owned, move, made, arrow.visit))
-            if not ledger.review(owned, move.node):
+            if WAIT_KINDS[move.kind].counts is not None and not ledger.review(owned, move.node):
                 raise _Again
     if early is None or owned.pause:
         return Progress.LEFT

@@ -47,6 +47,8 @@ def needed(row: Workflow, waits: Sequence[Any], using: str) -> Needed:
     for wait in waits:
         if wait.kind == "approval":
             return Needed(f"an answer to the approval request at {wait.node}", (Way.ANSWER,))
+        if wait.kind == "ask":
+            return Needed(f"an answer to what is asked at {wait.node}", (Way.ANSWER,))
     if row.status == Status.RUNNABLE and not _is_offered(row, using):
         return _a_worker(row, using)
     return Needed("none: it goes on by itself")

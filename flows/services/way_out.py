@@ -31,9 +31,9 @@ def way_out(notice: Notice, using: str) -> str:
     return "\n\n".join(parts)
 
 
-def admin_path(model: str, pk: object) -> str:
+def admin_path(model: str, pk: object, page: str = "change", app: str = "outlast_flows") -> str:
     """Where the page of a row is in the admin: a whole address, or what follows the admin's."""
-    path = f"outlast_flows/{model}/{str(pk).translate(QUOTED)}/change/"
+    path = f"{app}/{model}/{str(pk).translate(QUOTED)}/{page}/"
     return f"{conf.ADMIN_URL.rstrip('/')}/{path}" if conf.ADMIN_URL else path
 
 

@@ -93,6 +93,7 @@ _CAUSES = {
     "completed": WakeCause.STEP,
     "event": WakeCause.EVENT,
     "approval": WakeCause.APPROVAL,
+    "answer": WakeCause.ANSWER,
     "timer": WakeCause.TIMER,
     "resume": WakeCause.RESUME,
     "migrate": WakeCause.RESUME,

@@ -28,7 +28,7 @@ ASLEEP = """
 SELECT w.id, format('waiting at %s, and nothing will wake it', w.node) FROM outlast_workflow w
 WHERE w.status = 'waiting' AND w.outcome = 'WAITING' AND NOT EXISTS (
     SELECT FROM outlast_wait o WHERE o.workflow_id = w.id AND o.closed_at IS NULL AND (
-        (o.event_type <> '' OR o.kind = 'approval') AND o.deadline_at IS NOT NULL OR o.due_since IS NOT NULL
+        (o.event_type <> '' OR o.kind IN ('approval', 'ask')) AND o.deadline_at IS NOT NULL OR o.due_since IS NOT NULL
         OR EXISTS (SELECT FROM outlast_timer t WHERE t.workflow_id = w.id AND t.wait_id = o.id AND t.fired_at IS NULL
                    AND t.kind NOT IN ('reminder', 'escalation'))))
 LIMIT 100

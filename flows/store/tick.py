@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from uuid import UUID
 
+from flows import registry
 from flows.store.sql import run
 
+#: Something of an outbox is due.
+OWED = "EXISTS (SELECT FROM {table} WHERE sent_at IS NULL AND gave_up_at IS NULL AND (due_at IS NULL OR due_at <= flows_now()))"
+
+#: `{owed}` is put in when it is known which outboxes there are.
 THINGS = """
     EXISTS (SELECT FROM outlast_timer WHERE status = 'pending' AND due_at <= flows_now()) AS due,
     (SELECT extract(epoch FROM min(due_at) - flows_now())::float8 FROM outlast_timer
@@ -19,7 +25,7 @@ THINGS = """
               AND a.timeout_at + %(grace)s::float8 * interval '1 second' <= flows_now()) AS overdue,
     EXISTS (SELECT FROM outlast_workflow WHERE status = 'runnable'
               AND (updated_at < flows_now() - interval '0.7 seconds' OR updated_at > flows_now())) AS ready,
-    EXISTS (SELECT FROM outlast_notice WHERE sent_at IS NULL AND gave_up_at IS NULL) AS notices,
+    ({owed}) AS notices,
     EXISTS (SELECT FROM outlast_operation WHERE due_at IS NOT NULL AND worker_id IS NULL AND due_at <= flows_now()) AS servicing,
     EXISTS (SELECT FROM outlast_operation o LEFT JOIN outlast_worker k ON k.id = o.worker_id
             WHERE o.worker_id IS NOT NULL AND (k.id IS NULL OR k.status <> 'alive'
@@ -51,6 +57,16 @@ SELECT EXISTS (SELECT FROM idle)
 """
 
 
+def statement(text: str) -> str:
+    """One of the two statements, with the outboxes that are registered."""
+    return _with_outboxes(text, tuple(outbox.table for outbox in registry.outboxes()))
+
+
+@lru_cache(maxsize=8)
+def _with_outboxes(text: str, tables: tuple[str, ...]) -> str:
+    return text.replace("{owed}", " OR ".join(OWED.format(table=table) for table in tables) or "false")
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """What there is to do: due timers, seconds to the next one soon, expired leases, lost work, overdue attempts, idle ready rows,
@@ -77,13 +93,13 @@ def look(grace: float, min_age: float, using: str) -> Look | None:
     What lies in the future (the server's clock was set back) holds up nothing, neither the last tick nor since when a row is ready; nor does a
     tick that is gone (a test emptied the tables).
     """
-    rows = run("tick", LOOK, {"grace": grace, "min_age": min_age}, using)
+    rows = run("tick", statement(LOOK), {"grace": grace, "min_age": min_age}, using)
     return Look(*rows[0]) if rows else None
 
 
 def idle(grace: float, using: str) -> bool:
     """Whether there is nothing to do; that counts as a tick. If there is something, the tick is still to come, and nothing is marked."""
-    found: bool = run("idle tick", IDLE, {"grace": grace}, using)[0][0]
+    found: bool = run("idle tick", statement(IDLE), {"grace": grace}, using)[0][0]
     return found
 
 

@@ -13,9 +13,10 @@ import flows
 from flows import COMPLETE, FAILED, Activity, Deadline, End
 from flows.errors import CompetenceFailure
 from flows.models import Notice
-from flows.services import notices
+from flows.services import notices, outbox
 from flows.store import tick
 from flows.testing import Clock, LocalWorker
+from tasks import tasks
 from tests import factories
 from tests.factories import Dated, Line, does, failing, row
 
@@ -64,6 +65,52 @@ def test_a_suspension_tells_the_accountable_user(worker: LocalWorker, robin: Any
     found = tick.look(2.0, 0.0, USING)
     assert found is not None
     assert not found.notices
+
+
+def test_the_clock_has_them_sent_by_a_task_of_their_own(worker: LocalWorker, robin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mail server that hangs is not to stop the clock."""
+    published = []
+    monkeypatch.setattr(tasks.notices, "apply_async", lambda **how: published.append(how["queue"]))
+    tasks.tick()
+    assert published == []
+    suspended(worker, robin)
+    tasks.tick()
+    assert (published, mail.outbox) == (["control"], [])
+    tasks.notices()
+    assert len(mail.outbox) == 1
+    tasks.tick()
+    assert published == ["control"]
+
+
+def test_while_one_sender_has_a_notice_the_clock_and_others_leave_it_alone(
+    worker: LocalWorker, clock: Clock, robin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However old it is: the mail server is slow today."""
+    suspended(worker, robin)
+    clock.move(days=2)
+    send, met = notices.send_mail, []
+
+    def slow(*args: Any) -> int:
+        clock.move(seconds=20)
+        found = tick.look(2.0, 0.0, USING)
+        assert found is not None
+        met.append((found.notices, notices.send_owed(USING)))
+        return int(send(*args))
+
+    monkeypatch.setattr(notices, "send_mail", slow)
+    assert notices.send_owed(USING) == 1
+    assert (met, len(mail.outbox)) == ([(False, 0)], 1)
+
+
+def test_what_there_was_no_time_for_is_left_to_others(worker: LocalWorker, robin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        suspended(worker, robin)
+    moments = iter([0.0, 0.0, 1.0, outbox.CLAIMED])
+    with monkeypatch.context() as late:
+        late.setattr(outbox, "monotonic", lambda: next(moments, outbox.CLAIMED))
+        assert notices.send_owed(USING) == 1
+    assert sorted(Notice.objects.values_list("tries", flat=True)) == [0, 0, 1]
+    assert notices.send_owed(USING) == 2
 
 
 def test_a_failed_end_tells_and_a_good_one_does_not(worker: LocalWorker, robin: Any, declare: Declare) -> None:
@@ -152,13 +199,13 @@ def test_a_notice_that_nobody_takes_is_given_up_visibly(
         raise ConnectionRefusedError
 
     monkeypatch.setattr(notices, "send_mail", away)
-    for _ in range(12):
+    for _ in range(20):
         clock.move(hours=8)
         notices.send_owed(USING)
     notice = Notice.objects.get()
     assert notice.gave_up_at is not None
     assert notice.sent_at is None
-    assert notice.tries == notices.MAX_TRIES
+    assert (notice.tries, notice.why) == (outbox.MAX_TRIES, "ConnectionRefusedError")
 
 
 def test_one_broken_notice_does_not_hold_up_the_others(worker: LocalWorker, robin: Any, monkeypatch: pytest.MonkeyPatch) -> None:

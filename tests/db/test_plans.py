@@ -78,6 +78,9 @@ SELECT 'old-' || n, 't.asked', 'k' || n, '{}', '', 'consumed', 1, now() FROM gen
 INSERT INTO outlast_notice (workflow_id, outcome, code, created_at, tries, sent_at)
 SELECT md5('w' || n)::uuid, 'FAILED', '', now(), 1, now() FROM generate_series(1, %(count)s) n;
 
+INSERT INTO outlast_approval_notice (request_id, channel, user_label, kind, number, created_at, tries, sent_at)
+SELECT n, '', '', 'asked', 0, now(), 1, now() FROM generate_series(1, %(count)s) n;
+
 INSERT INTO outlast_operation (
     id, workflow_id, activity_seq, node, name, kind, status, request_digest, attempt, epoch, intent_version, compensable, two_people, again,
     external_id, flown_at, settled_by, looks, tries, lost)
@@ -244,7 +247,7 @@ def test_deadlines(busy: LocalWorker) -> None:
 
 
 def test_the_look_of_an_idle_second(busy: LocalWorker) -> None:
-    good(explain(tick.LOOK, {"grace": 2.0, "min_age": 0.0}), 120)
+    good(explain(tick.statement(tick.LOOK), {"grace": 2.0, "min_age": 0.0}), 120)
     assert "outlast_workflow_ready" in good(explain(tick.READY, {"queue": "agents", "limit": 10}), 60).indexes
     good(explain(tick.QUEUES, {}), 60)
 

@@ -284,6 +284,7 @@ def test_a_dispatcher_may_be_left_away_and_a_provider_may_not(settings: Any) -> 
         ("HOST_CLASS", (["large"],)),
         ("ADMIN_URL", (None,)),
         ("NOTICE_FROM", (3,)),
+        ("NOTICE_DIGEST_SECONDS", (0, "1 h", True)),
         ("OVERLOAD_SECONDS", (0, -1, "60", True)),
         ("PREPARED_STATEMENTS", ("yes", 1)),
     ],
@@ -297,7 +298,14 @@ def test_a_setting_of_the_wrong_type_is_an_error_that_shows_how_it_is_written(se
 
 
 def test_every_setting_has_a_rule() -> None:
-    ruled = {*checks.configured.NUMBERS, *checks.configured.PATHS, *checks.configured.TYPES, "RELEASES", "DATABASE"}
+    ruled = {
+        *checks.configured.NUMBERS,
+        *checks.configured.PATHS,
+        *checks.configured.TYPES,
+        "RELEASES",
+        "DATABASE",
+        "NOTICE_CHANNELS",
+    }
     assert ruled == set(DEFAULTS)
 
 

@@ -19,7 +19,8 @@ def _candidate(asked: Asked) -> Known | None:
     name = candidate_node(asked)
     if name is None:
         return None
-    candidate = candidate_of(asked.state, name)
+    approval = _approval_node(asked)
+    candidate = approval.about(asked.state) if approval is not None else candidate_of(asked.state, name)
     if candidate is None:
         return {"node": name, "recorded": None, "computed": None}
     body = {"choice": candidate["choice"], "value": candidate["value"]}
@@ -42,7 +43,7 @@ def _approval(asked: Asked) -> Known | None:
     fact = asked.facts.approvals.get(approval.name)
     if fact is None:
         return {"status": None}
-    candidate = candidate_of(asked.state, approval.candidate) or {}
+    candidate = approval.about(asked.state) or {}
     return {
         "status": fact.status,
         "own": _used_by_this_visit(asked, fact),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from flows.core.definition import Definition, Flow
-from flows.core.lint import approvals, budgets, deadlines, declaration, effects, gates, loops, options, routes, versions
+from flows.core.lint import approvals, asks, budgets, deadlines, declaration, effects, gates, loops, options, routes, versions
 from flows.core.lint.problem import CATALOGUE, PREFIX, Problem, problem
 from flows.core.lint.view import View
 
@@ -46,6 +46,9 @@ RULES: tuple[Rule, ...] = (
     approvals.gates_ask_approvals,
     approvals.candidates_exist,
     approvals.asks_somebody,
+    approvals.parts_are_not_verified,
+    asks.forms_can_be_asked,
+    asks.answers_lead_on,
     *gates.RULES,
     loops.limits_count,
     loops.cycles_have_a_step,

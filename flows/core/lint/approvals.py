@@ -8,7 +8,7 @@ from datetime import timedelta
 from flows.core.errors import DefinitionError
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import Edge, View, reachable
-from flows.core.nodes import Activity, Approval, Escalation, Reviewers, Wait
+from flows.core.nodes import Activity, Approval, Ask, Escalation, Reviewers, Wait
 from flows.core.requirements import Gate
 from flows.core.spans import LONGEST
 
@@ -36,7 +36,7 @@ def candidates_exist(view: View) -> Iterator[Problem]:
         if not isinstance(node, Approval) or not isinstance(node.candidate, str):
             continue
         asked = view.nodes.get(node.candidate)
-        if not isinstance(asked, Activity | Wait | Approval) or node.candidate == name:
+        if not isinstance(asked, Activity | Wait | Approval | Ask) or node.candidate == name:
             hint = "Name the node that produces what is asked about: a Decision, or another node with a result."
             yield view.problem("E017", f"Node {name!r}: candidate={node.candidate!r} is not a node with a result.", hint, name)
         elif view.routed and name in _reached_without(view, node.candidate):
@@ -45,22 +45,36 @@ def candidates_exist(view: View) -> Iterator[Problem]:
             yield view.problem("E018", message, hint, name)
 
 
-def asks_somebody(view: View) -> Iterator[Problem]:
-    """Every step of an Approval names people, and every moment of it comes after the request."""
+def parts_are_not_verified(view: View) -> Iterator[Problem]:
+    """A gate that wants a verification of the candidate cannot let reviewers keep a part of it: nothing has verified that."""
     for name, node in view.nodes.items():
-        if not isinstance(node, Approval):
+        if not isinstance(node.gate, Gate) or not node.gate.verified_by:
+            continue
+        asked = view.nodes.get(node.gate.approved_by or "")
+        if isinstance(asked, Approval) and view.option(asked.name, "subset"):
+            hint = "Leave subset= away and let reviewers ask for changes: the next candidate is verified as a whole."
+            message = f"Node {name!r} wants a verification, and {asked.name!r} lets reviewers keep a part of the candidate."
+            yield view.problem("E080", message, hint, name)
+
+
+def asks_somebody(view: View) -> Iterator[Problem]:
+    """Every step of an Approval, and an Ask, names people, and every moment of it comes after the request."""
+    for name, node in view.nodes.items():
+        if not isinstance(node, Approval | Ask):
             continue
         for wrong, hint in _miswritten(view, name, node):
             yield view.problem("E078", f"Node {name!r} {wrong}", hint, name)
 
 
-def _miswritten(view: View, name: str, node: Approval) -> Iterator[tuple[str, str]]:
+def _miswritten(view: View, name: str, node: Approval | Ask) -> Iterator[tuple[str, str]]:
     examples = {
         "steps": (Reviewers, 'steps=[Reviewers("developers", need=2)]'),
         "escalation": (Escalation, 'escalation=[Escalation("managers", hours=8)]'),
         "reminders": (timedelta, "reminders=[hours(4)]"),
     }
     for option, (kind, example) in examples.items():
+        if not hasattr(node, option):
+            continue
         given = view.option(name, option)
         if not isinstance(given, list | tuple):
             return  # that is said of every option
@@ -79,7 +93,7 @@ def _miswritten(view: View, name: str, node: Approval) -> Iterator[tuple[str, st
     except (DefinitionError, TypeError) as fault:
         yield f"cannot ask: {fault}", 'Name who may answer: role="reviewers", pool=…, permission=…, to=… or steps=[Reviewers(…)].'
         return
-    if node.steps and own != Reviewers():
+    if isinstance(node, Approval) and node.steps and own != Reviewers():
         yield "has steps= beside role, pool, permission, to or need.", "Say whom each step asks in steps= alone."
     if any(step.empty for step in ladder):
         yield "asks nobody.", 'Name who may answer: role="a Django group", pool=…, permission=…, to=… or steps=[Reviewers(…)].'

@@ -9,7 +9,7 @@ from flows.core.commitments import Commits
 from flows.core.deadlines import KINDS, word_of
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
-from flows.core.nodes import Activity, Approval, Wait
+from flows.core.nodes import Activity, Approval, Ask, Wait
 from flows.core.policies import DEGRADE, RELEASE, Deadline
 from flows.core.protocol import TimerKind
 
@@ -84,7 +84,11 @@ def all_of(view: View) -> Iterator[tuple[str, str, str, Deadline]]:
         if isinstance(one, Deadline):
             yield TimerKind.SLA, f"Meta.sla {name!r}" if name else "Meta.sla", "", one
     for name, node in view.nodes.items():
-        for kind, of, option in ((TimerKind.WAIT_DEADLINE, Wait, "deadline"), ("approval", Approval, "expires")):
+        for kind, of, option in (
+            (TimerKind.WAIT_DEADLINE, Wait, "deadline"),
+            ("approval", Approval, "expires"),
+            ("ask", Ask, "deadline"),
+        ):
             own = view.option(name, option)
             if isinstance(node, of) and isinstance(own, Deadline):
                 yield kind, f"Node {name!r}, {option}", name, own

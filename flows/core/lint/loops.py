@@ -1,7 +1,7 @@
 """Rules about cycles: each is bounded by a count, and what is entered when the count is over leads out.
 
 The test is one question: when every limit is spent, can a workflow still go round? A node whose `visits=` are spent is not entered
-any more; it only leads on to `then`. An Approval without `visits=` is asked `decide.DEFAULT_APPROVAL_VISITS` times, then a person must
+any more; it only leads on to `then`. An Approval or Ask without `visits=` is asked `decide.DEFAULT_APPROVAL_VISITS` times, then a person must
 look: it leads nowhere any more. If the graph that is left has a cycle, that cycle has no end.
 
 A Wait or Sleep does not bound a cycle. Time passes there, but nothing counts: an event may come for ever, and a deadline may lead
@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import Edge, View, cycles, reachable
-from flows.core.nodes import Approval
 from flows.core.policies import Visits
 
 
@@ -54,11 +53,11 @@ def _when_limits_are_spent(view: View) -> list[Edge]:
     for name, node in view.nodes.items():
         if isinstance(node.visits, Visits) and node.durable:
             edges.append(Edge(name, "spent", node.visits.then, result=False))
-        elif not isinstance(node, Approval):
+        elif not node.asks_people:
             edges.extend(edge for edge in view.edges[name] if not edge.visits)
     unspent = {name for name in view.definition.baselines if view.nodes[name].visits is None}
     again = [edge for edge in _stale(view) if unspent & reachable([edge.target], edges)]
-    whole = {name for name, node in view.nodes.items() if node.visits is None and not isinstance(node, Approval)}
+    whole = {name for name, node in view.nodes.items() if node.visits is None and not node.asks_people}
     return edges + [edge for edge in again if edge.source in whole]
 
 

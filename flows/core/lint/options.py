@@ -11,7 +11,7 @@ from typing import Any
 from flows.core.budget import Budget, Spend
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
-from flows.core.nodes import Activity, Approval, Pipeline, Wait
+from flows.core.nodes import Activity, Approval, Ask, Pipeline, Wait
 from flows.core.nodes.activity import qualified
 from flows.core.policies import Checkpoint, Deadline, Retry, Visits
 from flows.core.protocol import Outcome
@@ -42,8 +42,11 @@ TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "pool": ((str,), 'pool="release managers"'),
     "permission": ((str,), 'permission="shop.release"'),
     "need": ((int,), "need=2"),
+    "subset": ((str,), 'subset="files"'),
     "bulk": ((bool,), "bulk=True"),
     "self_approval": ((bool,), "self_approval=True"),
+    "self_answer": ((bool,), "self_answer=False"),
+    "route_by": ((str,), 'route_by="decision"'),
     "steps": ((list, tuple), 'steps=[Reviewers("developers", need=2), Reviewers("lawyers")]'),
     "reminders": ((list, tuple), "reminders=[hours(4), hours(20)]"),
     "escalation": ((list, tuple), 'escalation=[Escalation("managers", hours=8)]'),
@@ -98,7 +101,7 @@ def has_meta_types(view: View) -> Iterator[Problem]:
 def waits_end(view: View) -> Iterator[Problem]:
     """Every wait has an end, and is a wait for something that can be named."""
     for name, node in view.nodes.items():
-        for kind, option in ((Wait, "deadline"), (Approval, "expires")):
+        for kind, option in ((Wait, "deadline"), (Approval, "expires"), (Ask, "deadline")):
             if isinstance(node, kind) and view.option(name, option) is None:
                 hint = f"Add {option}=Deadline(hours=24, then=ESCALATE); then= may also be a node, CANCEL or FAIL."
                 yield view.problem("E009", f"Node {name!r} may wait for ever: it has no deadline.", hint, name)

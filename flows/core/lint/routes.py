@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View, reachable
-from flows.core.nodes import Activity, Branch, Decision, End, Sleep, Wait
+from flows.core.nodes import Activity, Ask, Branch, Decision, End, Sleep, Wait
 from flows.core.policies import Expiry
 from flows.core.verdicts import Verdict
 
@@ -19,12 +19,12 @@ def says_what_comes_next(view: View) -> Iterator[Problem]:
     for name, node in view.nodes.items():
         choices, then = view.option(name, "choices"), view.option(name, "then")
         led = isinstance(then, str) and then != ""
-        if isinstance(node, Decision | Branch) or (isinstance(node, Wait) and choices):
+        if isinstance(node, Decision | Branch) or (isinstance(node, Wait | Ask) and choices):
             yield from _choices(view, name, choices)
         elif isinstance(node, Wait) and not led:
             hint = 'Add choices={"success": "next"}, or then="next" where the value does not matter.'
             yield view.problem("E011", f"Node {name!r} leads nowhere when its event arrives.", hint, name)
-        elif isinstance(node, Activity | Sleep) and not led:
+        elif isinstance(node, Activity | Sleep | Ask) and not led:
             hint = 'Add then= with the name of the next node as text: then="done".'
             yield view.problem("E010", f"Node {name!r} does not say what comes next.", hint, name)
 

@@ -2,6 +2,7 @@
 
 from flows.core.nodes.activity import Activity, Candidate, Decision, candidate_of
 from flows.core.nodes.approval import Approval
+from flows.core.nodes.ask import Ask
 from flows.core.nodes.audience import Escalation, Reviewers
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import Pipeline, Step
@@ -13,6 +14,7 @@ __all__ = [
     "FAILED",
     "Activity",
     "Approval",
+    "Ask",
     "Branch",
     "Candidate",
     "Decision",

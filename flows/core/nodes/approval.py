@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from flows.core import canonical
 from flows.core.errors import DefinitionError
 from flows.core.moves import Goto, Move, Park, Rest, Suspend
 from flows.core.nodes.activity import candidate_of
-from flows.core.nodes.audience import Escalation, Reviewers
+from flows.core.nodes.audience import Escalation, Reviewers, ladder_digest, seconds_of
 from flows.core.nodes.base import Node, need_text
 from flows.core.nodes.waits import UNDECLARED_CHOICE, deadline_target, expire
 from flows.core.policies import Deadline, Visits
@@ -36,6 +35,8 @@ class Approval(Node):
             `Reviewers`; or
         steps: several of these in order, `[Reviewers("developers", need=2), Reviewers("lawyers", when=is_large)]`.
         self_approval: whether the accountable user may answer too.
+        subset: a list in the candidate's value, by its name, of which reviewers may keep a part: that is a new candidate, with a digest of its
+            own, which is asked about anew.
         reminders: moments after the request was made at which those who may answer are reminded: `[hours(4), hours(20)]`.
         escalation: who may answer too after a while: `[Escalation("managers", hours=8)]`.
         expires: how long the request lives, and what then.
@@ -46,6 +47,7 @@ class Approval(Node):
     """
 
     kind: ClassVar[str] = "approval"
+    asks_people: ClassVar[bool] = True
 
     candidate: str = field(kw_only=True)
     role: str = field(kw_only=True, default="")
@@ -61,6 +63,7 @@ class Approval(Node):
     approved: str = field(kw_only=True)
     denied: str = field(kw_only=True)
     changes: str = field(kw_only=True, default="")
+    subset: str = field(kw_only=True, default="")
     self_approval: bool = field(kw_only=True, default=False)
     visits: Visits | None = field(kw_only=True, default=None)
 
@@ -75,7 +78,7 @@ class Approval(Node):
         return Reviewers(self.role, pool=self.pool, permission=self.permission, to=self.to, need=self.need)
 
     def enter(self, state: State) -> Move:
-        candidate = candidate_of(state, self.candidate)
+        candidate = self.about(state)
         if candidate is None:
             return Suspend(self.name, Outcome.HUMAN_REQUIRED, CANDIDATE_MISSING, f"{self.candidate} has no result to ask about")
         steps = [step.frozen(state) for step in self.ladder if step.when is None or step.when(state)]
@@ -91,20 +94,29 @@ class Approval(Node):
                 "candidate": candidate,
                 "steps": steps,
                 "escalation": [one.frozen for one in self.escalation],
-                "reminders": [moment.total_seconds() for moment in self.reminders],
+                "reminders": seconds_of(self.reminders),
                 "bulk": self.bulk,
+                "subset": self.subset,
                 **self.question,
             },
         )
 
+    def about(self, state: State) -> Mapping[str, Any] | None:
+        """The candidate that is asked about: what the node proposed, or the part of it that a reviewer has kept."""
+        candidate = candidate_of(state, self.candidate)
+        kept = _kept(state, self.name)
+        if candidate is None or kept is None or kept["of"] != candidate["digest"]:
+            return candidate
+        return {**kept["candidate"], "evidence": candidate.get("evidence")}
+
     @property
     def question(self) -> Mapping[str, Any]:
         """What is asked of whom, but for the candidate. `ladder`: the digest of the steps and the escalation, as declared."""
-        asks = {"steps": [step.shape for step in self.ladder], "escalation": [one.frozen for one in self.escalation]}
+        answers = [answer for answer in ("approved", "changes", "denied") if getattr(self, answer)]
         return {
             "candidate_node": self.candidate,
-            "ladder": canonical.digest(asks, f"the steps of {self.name}"),
-            "answers": [answer for answer in ("approved", "changes", "denied") if getattr(self, answer)],
+            "ladder": ladder_digest(self.ladder, self.escalation, self.name),
+            "answers": [*answers, "narrowed"] if self.subset else answers,
             "self_approval": self.self_approval,
         }
 
@@ -113,9 +125,9 @@ class Approval(Node):
         if wait is None:
             return self.enter(state)
         if wait.evidence is not None:
-            target = {"approved": self.approved, "changes": self.changes, "denied": self.denied}.get(
-                str(wait.evidence.get("answer"))
-            )
+            narrowed = self.name if self.subset else ""  # what was kept is asked about
+            routes = {"approved": self.approved, "changes": self.changes, "denied": self.denied, "narrowed": narrowed}
+            target = routes.get(str(wait.evidence.get("answer")))
             if not target:
                 return Suspend(self.name, Outcome.HUMAN_REQUIRED, UNDECLARED_CHOICE, "the answer is not a declared one")
             return Goto(target)
@@ -124,14 +136,25 @@ class Approval(Node):
         return Rest()
 
     def result(self, state: State) -> Any:
-        """The node's result: who answered what about which digest."""
-        return dict(state.wait.evidence) if state.wait and state.wait.evidence is not None else None
+        """The node's result: who answered what about which digest; where a part was kept, `kept`: that candidate, and of which it is a part."""
+        if state.wait is None or state.wait.evidence is None:
+            return None
+        answer, kept = dict(state.wait.evidence), _kept(state, self.name)
+        part = answer.pop("candidate", None)
+        again = kept is not None and kept["candidate"]["digest"] == answer.get("digest")
+        if part is not None:
+            answer["kept"] = {"of": kept["of"] if kept is not None and again else answer.get("digest"), "candidate": part}
+        elif kept is not None and again and answer.get("answer") == "approved":
+            answer["kept"] = kept
+        return answer
 
     def targets(self) -> Iterator[tuple[str, str]]:
         yield "approved", need_text(self.approved, "approved=")
         yield "denied", need_text(self.denied, "denied=")
         if self.changes:
             yield "changes", self.changes
+        if self.subset:
+            yield "narrowed", self.name
         yield from deadline_target(self.expires)
         yield from super().targets()
 
@@ -148,6 +171,13 @@ class Approval(Node):
         plain = ladder == (Reviewers(ladder[0].role),) and not self.escalation
         asks = {"role": ladder[0].role} if plain else {"ladder": self.question["ladder"]}
         return {**super().shape(), "candidate": self.candidate, **asks}
+
+
+def _kept(state: State, name: str) -> Mapping[str, Any] | None:
+    """The part that a reviewer of this node has kept, as its newest result says."""
+    result = state.results.get(name)
+    kept = result.get("kept") if isinstance(result, Mapping) else None
+    return kept if isinstance(kept, Mapping) else None
 
 
 __all__ = ["APPROVAL_EXPIRED", "CANDIDATE_MISSING", "NOBODY_ELIGIBLE", "Approval"]

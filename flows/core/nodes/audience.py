@@ -4,12 +4,12 @@ moment of an answer is looked up by the human plane.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from flows.core import typed
+from flows.core import canonical, typed
 from flows.core.errors import DefinitionError
 from flows.core.nodes.activity import qualified
 from flows.core.spans import span
@@ -128,10 +128,21 @@ def written(role: str, pool: str, permission: str, user: str = "") -> dict[str, 
     return {key: value for key, value in (("role", role), ("pool", pool), ("permission", permission), ("user", user)) if value}
 
 
+def ladder_digest(steps: Sequence[Reviewers], escalation: Sequence[Escalation], node: str) -> str:
+    """What tells one ladder from another: the steps and the escalation, as declared."""
+    asks = {"steps": [step.shape for step in steps], "escalation": [one.frozen for one in escalation]}
+    return canonical.digest(asks, f"the steps of {node}")
+
+
+def seconds_of(moments: Sequence[timedelta]) -> list[float]:
+    """Moments after a request was made, as they are kept with it."""
+    return [moment.total_seconds() for moment in moments]
+
+
 def in_words(audience: dict[str, str]) -> str:
     """Whom an audience names, for a person."""
     forms = {"role": "{}", "pool": "pool {}", "permission": "{}", "user": "{}"}
     return " and ".join(forms[key].format(audience[key]) for key in forms if key in audience)
 
 
-__all__ = ["Escalation", "Reviewers", "in_words", "written"]
+__all__ = ["Escalation", "Reviewers", "in_words", "ladder_digest", "seconds_of", "written"]

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
-from approvals.core.status import MOVES, RequestStatus
+from approvals.core.status import MOVES, OF_ASKS, RequestStatus
 from approvals.models import Request, Review
 from tests.support.approving import World
 
@@ -30,7 +30,8 @@ def test_the_trigger_knows_the_same_moves_as_the_core(world: World, target: Requ
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE outlast_approval_request DISABLE TRIGGER USER")
             cursor.execute(
-                f"UPDATE outlast_approval_request SET status = %s, {columns(source)} WHERE id = %s", [source, request.pk]
+                f"UPDATE outlast_approval_request SET status = %s, {columns(source)}, {kind(source, target)} WHERE id = %s",
+                [source, request.pk],
             )
             cursor.execute("ALTER TABLE outlast_approval_request ENABLE TRIGGER USER")
         legal = target in MOVES[source]
@@ -54,16 +55,36 @@ def columns(status: RequestStatus) -> str:
         "changes_requested": "changes",
         "revoked": "approved",
         "superseded": "changes",
+        "answered": "answered",
     }.get(status)
     answer = f"answer = '{answered}', answered_at = coalesce(answered_at, now())" if answered else "answer = answer"
     used = "used_by = 1, used_at = now()" if status == "consumed" else "used_by = used_by"
     return f"{answer}, {used}"
 
 
+def kind(source: RequestStatus, target: RequestStatus) -> str:
+    """A row of the kind that the move is about: only what a form asks for is ever answered."""
+    asks = RequestStatus.ANSWERED in (source, target) and source in OF_ASKS
+    return "kind = 'ask', answers = '{answered}'" if asks else "kind = 'approval'"
+
+
+@pytest.mark.req("C6", "F1")
+@pytest.mark.parametrize("status", sorted(set(RequestStatus) - OF_ASKS))
+def test_what_a_form_asks_for_is_never_approved(world: World, status: RequestStatus) -> None:
+    request = world.ask()
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE outlast_approval_request DISABLE TRIGGER USER")
+        cursor.execute("UPDATE outlast_approval_request SET kind = 'ask', answers = '{answered}' WHERE id = %s", [request.pk])
+        told = refused(f"UPDATE outlast_approval_request SET status = %s, {columns(status)} WHERE id = %s", status, request.pk)
+        cursor.execute("ALTER TABLE outlast_approval_request ENABLE TRIGGER USER")
+    assert "outlast_approval_request_kind" in told
+
+
 @pytest.mark.req("F1", "F3")
 @pytest.mark.parametrize(
     "change",
     [
+        "kind = 'ask', answers = '{answered}'",
         "digest = 'sha256:0'",
         "candidate = '{}'",
         "evidence = NULL",
@@ -121,6 +142,7 @@ def test_what_people_said_is_append_only(world: World) -> None:
     for statement in (
         "UPDATE outlast_review SET comment = 'Stop.'",
         "UPDATE outlast_review SET refused = 'X'",
+        "UPDATE outlast_review SET values = '{}'",
         "DELETE FROM outlast_review",
         "DELETE FROM outlast_approval_request",
     ):
@@ -128,6 +150,7 @@ def test_what_people_said_is_append_only(world: World) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL outlast.retention = 'on'")
         cursor.execute("DELETE FROM outlast_review")
+        cursor.execute("DELETE FROM outlast_approval_notice")
         cursor.execute("DELETE FROM outlast_approval_request")
     assert not Request.objects.exists()
 

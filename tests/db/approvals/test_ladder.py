@@ -107,7 +107,7 @@ def test_an_empty_pool_means_nobody_and_nobody_is_asked(world: World, settings: 
     row = flows.get(run)
     assert (row.status, row.outcome, row.error_code, row.node) == ("waiting", "HUMAN_REQUIRED", "NOBODY_ELIGIBLE", "ask")
     wait = Wait.objects.get(workflow=row, closed_at=None)
-    assert wait.reason.startswith(f"nobody would be able to answer: step 2 asks pool {POOL}, 1 must approve, and 0 may")
+    assert wait.reason.startswith(f"nobody would be able to answer: step 2 asks pool {POOL}, 1 must answer, and 0 may")
     assert not Request.objects.exists()
     assert Notice.objects.get().code == "NOBODY_ELIGIBLE"
     somebody("lena", pool=POOL)

@@ -13,17 +13,19 @@ from flows import (
     Deadline,
     Decision,
     End,
+    Escalation,
     Flow,
     Gate,
     Pipeline,
     Retry,
+    Reviewers,
     Sleep,
     Step,
     Wait,
     minutes,
     seconds,
 )
-from tests.support.chaosapp import budgets, flood, moving, patience, released, sleeper, voyage  # noqa: F401 - their flows are found with these
+from tests.support.chaosapp import asked, budgets, flood, moving, patience, released, sleeper, voyage  # noqa: F401 - their flows are found with these
 from tests.support.chaosapp.activities import choose, fatal, hanging, held, shaky, slow, stuck, touch
 
 QUICKLY = Retry(max_attempts=5, initial=timedelta(milliseconds=100), jitter=0)
@@ -56,7 +58,12 @@ class Everything(Flow):
     line = Pipeline(Step("one", touch), Step("two", touch), then="elsewhere")
     elsewhere = Activity(touch, queue="cleanup", then="ask")
     ask = Approval(
-        candidate="choice", role="chaos-reviewer", expires=Deadline(days=1, then=ESCALATE), approved="act", denied="refused"
+        candidate="choice",
+        steps=[Reviewers("chaos-reviewer"), Reviewers(pool="chaos-pool")],
+        escalation=[Escalation("chaos-reviewer", minutes=5)],
+        expires=Deadline(days=1, then=ESCALATE),
+        approved="act",
+        denied="refused",
     )
     act = Activity(touch, gate=Gate(approved_by="ask"), then="done")
     done = End(COMPLETE, result=lambda state: state.results["act"])

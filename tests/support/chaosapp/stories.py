@@ -116,6 +116,13 @@ def patience(folder: str, key: str) -> None:
     told(folder, key)
 
 
+def asked(folder: str, key: str) -> None:
+    """A form is filled in, with a file."""
+    from tests.support.chaosapp.asked import asked as told
+
+    told(folder, key)
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
@@ -126,6 +133,7 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "metered": metered,
     "released": released,
     "patience": patience,
+    "asked": asked,
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
     "voyage cancelled in flight": voyage("cancelled in flight"),
@@ -176,28 +184,37 @@ def hear_ci(wait: Wait) -> None:
 
 
 def answer(wait: Wait) -> None:
-    """Approved; by the coding agent's reviewers at the second time only."""
+    """Approved, by as many people as it takes; by the coding agent's reviewers at the second time only. What is to be escalated is so first."""
     from django.contrib.auth import get_user_model
 
     from approvals.models import Request
     from approvals.services.decide import decide
 
     request = Request.objects.get(wait_id=wait.pk)
-    reviewer = get_user_model().objects.get(username=ROLE)
+    if request.escalation and not request.escalated:
+        Clock("default").move(minutes=10)
+        sweeps.run_tick("default")
     asked_before = Wait.objects.filter(workflow_id=wait.workflow_id, kind="approval", id__lt=wait.pk).exists()
-    verdict = "changes" if request.role == CODING_ROLE and not asked_before else "approve"
-    decided = decide(request, verdict=verdict, digest=request.digest, by=reviewer, comment=COMMENT)
-    if decided.code not in ("accepted", "already"):
-        raise NotToBeEnded(decided.sentence)
+    verdict = "changes" if request.asked == CODING_ROLE and not asked_before else "approve"
+    for reviewer in get_user_model().objects.filter(username__startswith=ROLE).order_by("pk"):
+        decided = decide(request, verdict=verdict, digest=request.digest, by=reviewer, comment=COMMENT)
+        if decided.ends or Request.objects.get(pk=request.pk).status != "pending":
+            return
+        if decided.code not in ("accepted", "already"):
+            raise NotToBeEnded(decided.sentence)
+    raise NotToBeEnded("it takes more people than there are")
 
 
 def make_reviewer() -> None:
-    """Once a database."""
+    """Once a database: one in the roles, another in the pool."""
     from django.contrib.auth import get_user_model
     from django.contrib.auth.models import Group
 
+    from approvals.models import Pool
+
     reviewer = get_user_model().objects.create_superuser(ROLE)
     reviewer.groups.add(*(Group.objects.create(name=name) for name in (ROLE, CODING_ROLE)))
+    Pool.objects.create(name="chaos-pool").members.add(get_user_model().objects.create_superuser(f"{ROLE}-2"))
 
 
 def tell(story: str, folder: str, key: str) -> None:

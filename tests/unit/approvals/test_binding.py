@@ -9,7 +9,7 @@ import pytest
 
 from approvals.core.binding import SENTENCES, Code, Refusal, RequestFacts, ReviewFacts, Taken, judge, may_answer, place_of
 from approvals.core.seats import Place
-from approvals.core.status import ANSWERED, ANSWERS, MOVES, STATUS_AFTER, RequestStatus, is_legal
+from approvals.core.status import ANSWERED, ANSWERS, MOVES, STATUS_AFTER, VERDICTS, RequestStatus, is_legal
 
 DIGEST = "sha256:" + "a" * 64
 OTHER = "sha256:" + "b" * 64
@@ -17,7 +17,7 @@ OTHER = "sha256:" + "b" * 64
 REQUEST = RequestFacts(
     status="pending",
     whom="editors",
-    answers=("approved", "changes", "denied"),
+    answers=("approved", "changes", "denied", "narrowed"),
     self_approval=False,
     requester="person 1",
     digest=DIGEST,
@@ -157,4 +157,4 @@ def test_a_request_moves_forward_only() -> None:
         ANSWERED - {RequestStatus.APPROVED, RequestStatus.CHANGES_REQUESTED}
         | {RequestStatus.EXPIRED, RequestStatus.CANCELLED, RequestStatus.REVOKED, RequestStatus.INVALIDATED}
     )
-    assert set(STATUS_AFTER) == set(ANSWERS.values())
+    assert set(STATUS_AFTER) == set(VERDICTS.values())

@@ -11,7 +11,8 @@ from flows.core import lint
 from flows.core.commitments import Commits
 from flows.core.definition import Definition
 from flows.core.lint import PREFIX
-from flows.core.nodes import COMPLETE, Activity, Decision, End, Sleep
+from flows.core.nodes import COMPLETE, Activity, Approval, Decision, End, Sleep
+from flows.core.policies import ESCALATE, Deadline
 from flows.core.requirements import Competence, Fresh, Gate
 from flows.core.spans import hours
 from tests.support.flow_values import declare, work
@@ -30,6 +31,17 @@ def gated(gate: Gate, *, verifies: str = "propose", decides: bool = True, **opti
         propose=first,
         check=Activity(work, verifies=verifies, commits=Commits("window"), then="act"),
         act=Activity(work, gate=gate, then="done", **options),
+        done=End(COMPLETE),
+    )
+
+
+def asked(**options: Any) -> Definition:
+    due = Deadline(hours=1, then=ESCALATE)
+    return declare(
+        propose=Decision(work, choices={"go": "check"}),
+        check=Activity(work, verifies="propose", then="ask"),
+        ask=Approval(candidate="propose", role="r", expires=due, approved="act", denied="done", **options),
+        act=Activity(work, gate=Gate(verified_by="check", approved_by="ask"), then="done"),
         done=End(COMPLETE),
     )
 
@@ -94,6 +106,11 @@ WRONG: list[tuple[str, Callable[[], Definition], str]] = [
         ),
         "Node 'again' allows another number of errors of 'propose' than elsewhere.",
     ),
+    (
+        "E080",
+        lambda: asked(subset="files"),
+        "Node 'act' wants a verification, and 'ask' lets reviewers keep a part of the candidate.",
+    ),
     ("W003", lambda: gated(Gate(placement="eu")), "Node 'act': its gate wants the placement 'eu', and any worker may take it."),
     (
         "W003",
@@ -105,6 +122,7 @@ WRONG: list[tuple[str, Callable[[], Definition], str]] = [
 
 def test_a_gate_that_asks_for_everything_is_sound() -> None:
     assert ids(gated(SOUND, placement="eu")) == []
+    assert ids(asked()) == []
 
 
 @pytest.mark.parametrize(("id_", "make", "message"), WRONG, ids=[f"{one[0]} {index}" for index, one in enumerate(WRONG)])

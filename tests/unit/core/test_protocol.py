@@ -13,7 +13,7 @@ from flows.core.verdicts import Verdict
 
 INITIAL = import_module("flows.migrations.0001_initial")
 GATE = import_module("flows.migrations.0004_gate")
-PEOPLE = import_module("flows.migrations.0005_people")
+ASK = import_module("flows.migrations.0007_ask")
 
 
 def words_after(sql: str, start: str) -> set[str]:
@@ -49,7 +49,7 @@ def test_the_database_knows_exactly_the_outcomes_of_each_status() -> None:
     ],
 )
 def test_the_database_knows_exactly_the_words_of_the_protocol(noun: str, words: set[str]) -> None:
-    assert words_after(PEOPLE.KNOWN, f"WHEN '{noun}' THEN") == words
+    assert words_after(ASK.KNOWN, f"WHEN '{noun}' THEN") == words
 
 
 def test_every_status_has_its_moves_and_its_outcomes() -> None:

@@ -184,6 +184,7 @@ def test_an_approval_asks_about_the_exact_candidate() -> None:
             "escalation": [],
             "reminders": [],
             "bulk": False,
+            "subset": "",
             "ladder": canonical.digest(LADDER),
             "answers": ["approved", "changes", "denied"],
             "self_approval": False,

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("outlast_approvals", "0003_teams"),
+        ("outlast_approvals", "0005_ask"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,0 +1,60 @@
+"""What is shown of a request that asks for a form: why, the fields, whether this user may answer, and what was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from approvals.core.binding import Refusal, may_answer
+from approvals.models import Request, Review
+from approvals.services import people
+from approvals.services.answering import form_of
+from approvals.services.facts import request_facts
+from approvals.services.packet import MAX_REVIEWS
+from flows.core import payload
+from flows.services.clock import now
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One such request as it is shown to one user. `answer`: what was filled in, by field; None: nobody has answered."""
+
+    request: Request
+    now: datetime
+    sound: bool
+    why: str
+    form: Sequence[Mapping[str, Any]]
+    answer: Mapping[str, Any] | None
+    refusal: Refusal | None
+    reviews: Sequence[Review]
+
+
+def asked(request: Request, user: Any, using: str) -> Asked:
+    """Collect what is shown of it to a user."""
+    known = request_facts(request.pk, using)
+    assert known is not None
+    return Asked(
+        request=request,
+        now=now(using),
+        sound=known.sound_digest == request.digest,
+        why=payload.decode(request.candidate)["value"]["why"],
+        form=form_of(request),
+        answer=answer_of(request, using),
+        refusal=may_answer(known, people.facts(user, request)),
+        reviews=list(Review.objects.using(using).filter(request_id=request.pk).order_by("-pk")[:MAX_REVIEWS]),
+    )
+
+
+def answer_of(request: Request, using: str) -> Mapping[str, Any] | None:
+    """What was answered; None if nobody has."""
+    taken = Review.objects.using(using).filter(request_id=request.pk, refused="", values__isnull=False)
+    found: Mapping[str, Any] | None = taken.values_list("values", flat=True).first()
+    return found
+
+
+def file_of(request: Request, name: str, using: str) -> Mapping[str, Any] | None:
+    """The file that was given in that field, as the answer describes it; None if there is none."""
+    value = (answer_of(request, using) or {}).get(name)
+    return value if isinstance(value, Mapping) else None
