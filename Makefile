@@ -12,10 +12,10 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test up chaos lint format bench designs replays lock clean setup
+.PHONY: help demo test test-browser up chaos lint format bench designs replays lock clean setup
 
 help: ## What there is
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1	/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1	/' | expand -t 20
 
 setup:
 	@exec $(PYTHON) project/dev/bootstrap.py --venv $(VENV) --requirements $(REQUIREMENTS)
@@ -23,8 +23,11 @@ setup:
 demo: setup ## Runs the coding agent on a real git repository and kills its worker half-way (INTERACTIVE=1: you approve)
 	@exec $(SERVERS) run --purpose demo -- $(BIN)/python -m project.dev.demo
 
-test: setup ## Runs every test (TESTS="-k name" or a path: only those)
+test: setup ## Runs every test but those in a browser (TESTS="-k name" or a path: only those)
 	@exec $(SERVERS) run --purpose test --fresh -- $(BIN)/python -m project.dev.test $(TESTS)
+
+test-browser: setup ## The pages in a real Chromium, with pictures of them in .outlast/screenshots (THEMES=1: under Unfold and Jazzmin)
+	@exec $(SERVERS) run --purpose test --fresh -- $(BIN)/python -m $(if $(THEMES),project.dev.themes,project.dev.test --browser) $(TESTS)
 
 chaos: setup ## Deployments against a faulty cloud while workers are killed: five minutes (N=100 DURATION=60 SEED=7)
 	@exec env $(if $(N),N=$(N)) $(if $(DURATION),DURATION=$(DURATION)) $(if $(SEED),SEED=$(SEED)) \

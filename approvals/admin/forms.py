@@ -10,12 +10,12 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals.core.status import ANSWERS, NEEDS_COMMENT
 from approvals.services.decide import MAX_COMMENT
-from flows.admin.reasoned import ReasonedForm
+from flows.admin.reasoned import LeadingForm, ReasonedForm
 from flows.core import visible
 from flows.services import identify
 
 
-class AnswerForm(forms.Form):
+class AnswerForm(LeadingForm):
     """Checks the form of an answer; whether it counts is the service's business."""
 
     verdict = forms.ChoiceField(

@@ -121,13 +121,14 @@ def _since(request: Request, user: Any, candidate: Mapping[str, Any], chosen: in
     earlier = (
         Request.objects.using(using).filter(workflow_id=request.workflow_id, node=request.node, pk__lt=request.pk).order_by("-pk")
     )
-    seen = earlier.filter(reviews__by_id=user.pk, reviews__digest=F("digest")).first() if user is not None else None
+    answered = earlier.filter(reviews__by_id=user.pk if user is not None else None, reviews__digest=F("digest"))
+    seen = answered.first() if user is not None else None
     other = (earlier.filter(pk=chosen).first() if chosen is not None else None) or seen or earlier.first()
     if other is None:
         return None
     before = payload.decode(other.candidate)
     diff = compare(_body(before), _body(candidate))
-    knows = answered.filter(pk=other.pk).exists() if other != seen else True
+    knows = other == seen or (user is not None and answered.filter(pk=other.pk).exists())
     others = earlier.exclude(pk=other.pk).values_list("pk", "revision")[:MAX_EARLIER]
     return Since(other.revision, knows, diff, [r for r in _reviews(other, using) if not r.refused], list(others))
 

@@ -19,7 +19,17 @@ from flows.core.errors import OutlastError
 from flows.services.identify import MAX_REASON
 
 
-class ReasonedForm(forms.Form):
+class LeadingForm(forms.Form):
+    """Refused, it comes back with the focus on the first field that is wrong: nobody looks for it from the top of the page."""
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        wrong = next((field for field in self.visible_fields() if field.name in self.errors), None)
+        if wrong is not None:
+            wrong.field.widget.attrs["autofocus"] = True
+
+
+class ReasonedForm(LeadingForm):
     """Why, in words. `purpose` tells the ids of several such forms on one page apart."""
 
     purpose = ""

@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows.admin.json_field import JsonField
+from flows.admin.reasoned import LeadingForm
 from flows.core import visible
 from flows.core.errors import OutlastError
 from flows.models import Operation
@@ -41,7 +42,7 @@ LEADS: dict[Verdict, Any] = {
 }
 
 
-class SaidForm(forms.Form):
+class SaidForm(LeadingForm):
     """A verdict and how the person knows. Whether it counts is the service's business."""
 
     verdict = forms.ChoiceField(

@@ -30,6 +30,11 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 SECONDS = 60
+#: CSS pixels of a page that a picture shows at most.
+TALLEST = 6000
+
+#: Where the pictures of a run lie; git ignores the folder.
+SHOTS = Path(__file__).resolve().parents[2] / ".outlast" / "screenshots"
 
 KEYS = {
     "Tab": {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9},
@@ -55,7 +60,7 @@ class Page:
         self.complaints: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
@@ -77,9 +82,9 @@ class Page:
         self.call("Page.navigate", url=url)
         self._until_loaded(before)
 
-    def do(self, script: str) -> Any:
-        """The value of a JavaScript expression in the page. It works under any content policy."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+    def do(self, script: str, *, waits: bool = False) -> Any:
+        """The value of a JavaScript expression in the page; with `waits`, what its promise becomes. It works under any content policy."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=waits)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
@@ -107,16 +112,54 @@ class Page:
             )
         raise AssertionError(f"{selector} is not reachable by Tab; passed: {passed}")
 
-    def tap(self, selector: str) -> None:
+    def tap(self, selector: str, *, loads: bool = True) -> None:
         """Touch an element in its middle, and wait for the page that it leads to."""
         before = self._loads
-        at = self.do(
-            f"(() => {{ const e = document.querySelector({selector!r}); e.scrollIntoView({{block: 'center'}});"
-            " const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
-        )
-        self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": at[0], "y": at[1]}])
+        x, y = self._middle(selector)
+        self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
         self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
-        self._until_loaded(before)
+        if loads:
+            self._until_loaded(before)
+
+    def click(self, selector: str, *, loads: bool = True) -> None:
+        """Press the mouse on an element, in its middle, and wait for the page that it leads to."""
+        before = self._loads
+        x, y = self._middle(selector)
+        for event in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=event, x=x, y=y, button="left", clickCount=1)
+        if loads:
+            self._until_loaded(before)
+
+    def _middle(self, selector: str) -> tuple[float, float]:
+        """Where to hit an element; it must be there to be hit, and nothing may lie over it."""
+        at = self.do(
+            f"(() => {{ const e = document.querySelector({selector!r}); if (!e) return null;"
+            " e.scrollIntoView({block: 'center', behavior: 'instant'}); const b = e.getBoundingClientRect();"
+            " const [x, y] = [b.x + b.width / 2, b.y + b.height / 2]; const hit = document.elementFromPoint(x, y);"
+            " return [x, y, e === hit || e.contains(hit), hit ? hit.outerHTML.slice(0, 200) : '']; })()"
+        )
+        assert at is not None, f"nothing on the page is {selector}"
+        x, y, free, over = at
+        assert free, f"{over} lies over {selector}"
+        return x, y
+
+    def accessible(self) -> list[dict[str, Any]]:
+        """What a screen reader is told, in order: `role`, `name`, and the other properties of each thing that is not ignored."""
+        nodes = self.call("Accessibility.getFullAXTree")["nodes"]
+        return [
+            {
+                "role": node["role"]["value"],
+                "name": node.get("name", {}).get("value", ""),
+                **{one["name"]: one["value"].get("value") for one in node.get("properties", ())},
+            }
+            for node in nodes
+            if not node["ignored"]
+        ]
+
+    def visit_as(self, address: str, cookie: str, value: str) -> None:
+        """Carry this cookie to that address, instead of any other."""
+        self.call("Network.clearBrowserCookies")
+        self.call("Network.setCookie", name=cookie, value=value, url=address)
 
     def screen(self, width: int, height: int, *, phone: bool = False) -> None:
         """The size of the window; `phone` also switches touch on."""
@@ -126,14 +169,28 @@ class Page:
         self.call("Emulation.setTouchEmulationEnabled", enabled=phone)
 
     def dark(self, *, on: bool) -> None:
-        """What the system prefers."""
+        """What the system prefers; the page has taken its new colours when this returns."""
         wanted = {"name": "prefers-color-scheme", "value": "dark" if on else "light"}
         self.call("Emulation.setEmulatedMedia", features=[wanted])
+        self.settle()
 
-    def shoot(self, path: Path) -> None:
-        """A picture of the whole page."""
-        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+    def settle(self) -> None:
+        """Wait until nothing fades any more, and what was set is drawn."""
+        self.do(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+            ".then(() => Promise.allSettled(document.getAnimations().map(one => one.finished))).then(() => 0)",
+            waits=True,
+        )
+
+    def shoot(self, name: str) -> Path:
+        """A picture of the whole page, top to bottom, kept among the run's pictures."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], TALLEST), "scale": 1}
+        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        path = SHOTS / f"{name}.png"
         path.write_bytes(base64.b64decode(picture))
+        return path
 
     def _until_loaded(self, before: int) -> None:
         while self._loads == before:

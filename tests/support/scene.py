@@ -1,0 +1,198 @@
+"""A project in which every page has something to show, much of it hostile; and the list of its pages.
+
+A page of its own is one line in `PAGES`. The list and the first row's page of everything in the admin come by themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.urls import NoReverseMatch, reverse
+
+import flows
+from approvals.api import delegate
+from approvals.models import Request
+from flows import COMPLETE, Budget, Decision, End, Kept, Visits, policies, releases
+from flows.services.clock import now
+from flows.store import gate
+from tests import factories
+from tests.support import doubting
+from tests.support.approving import PASSWORD, AskYesOrNo, World
+from tests.support.browser import Page as Tab
+from tests.support.budgeting import think
+from tests.support.laddering import ask_long, somebody
+
+EVIL = "<script>document.title = 'owned'</script><img src=x onerror=\"document.title = 'owned'\"> \u202e\u2066hidden"
+OURS = ("outlast_flows", "outlast_approvals")
+#: Desktop and phone, in CSS pixels.
+WIDTHS = {1280: 900, 390: 844}
+THEMES = ("light", "dark")
+
+
+@dataclass
+class Scene:
+    """What stands in the record. Rita, who looks, may do everything and is a reviewer."""
+
+    world: World
+    refused: Request
+    revised: Request
+    answered: Request
+    ladder: Request
+    short: Request
+    stopped: Any
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    def enter(self, tab: Tab, address: str, name: str = "rita") -> None:
+        """Have the tab logged in as that person, without the form."""
+        if name not in self.tokens:
+            client = Client()
+            assert client.login(username=name, password=PASSWORD)
+            self.tokens[name] = client.cookies[settings.SESSION_COOKIE_NAME].value
+        tab.visit_as(address, settings.SESSION_COOKIE_NAME, self.tokens[name])
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A page: its name (of the pictures, too), where it is, who looks, and what is done there before it is looked at."""
+
+    name: str
+    where: Callable[[Scene], str]
+    who: str = "rita"
+    first: Callable[[Tab], None] = lambda tab: None
+
+    def show(self, tab: Tab, address: str, scene: Scene) -> None:
+        """Have it in the tab."""
+        if self.who:
+            scene.enter(tab, address, self.who)
+        else:
+            tab.call("Network.clearBrowserCookies")
+        tab.goto(address + self.where(scene))
+        self.first(tab)
+
+
+def decide(request: Callable[[Scene], Request]) -> Callable[[Scene], str]:
+    return lambda scene: reverse("admin:outlast_approvals_request_decide", args=[request(scene).pk])
+
+
+def at(name: str, query: str = "") -> Callable[[Scene], str]:
+    return lambda scene: reverse(f"admin:{name}") + query
+
+
+def send_without_reason(tab: Tab) -> None:
+    tab.click('button[value="changes"]')
+
+
+def open_all(tab: Tab) -> None:
+    tab.do("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+
+PAGES = [
+    Screen("login", at("index"), who=""),
+    Screen("index", at("index")),
+    Screen("inbox", at("outlast_approvals_request_changelist")),
+    Screen("inbox-all", at("outlast_approvals_request_changelist", "?queue=all")),
+    Screen("inbox-empty", at("outlast_approvals_request_changelist"), who="vera"),
+    Screen("decide", decide(lambda scene: scene.short)),
+    Screen("decide-revised", decide(lambda scene: scene.revised)),
+    Screen("decide-ladder", decide(lambda scene: scene.ladder)),
+    Screen("decide-answered", decide(lambda scene: scene.answered)),
+    Screen("decide-reader", decide(lambda scene: scene.revised), who="vera"),
+    Screen("decide-error", decide(lambda scene: scene.revised), first=send_without_reason),
+    Screen("history", lambda scene: reverse("admin:outlast_approvals_request_history", args=[scene.answered.pk])),
+    Screen(
+        "workflow-waiting",
+        lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.revised.workflow_id]),
+        first=open_all,
+    ),
+    Screen(
+        "workflow-stopped", lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.stopped.id]), first=open_all
+    ),
+    Screen("operations-all", at("outlast_flows_operation_changelist", "?queue=all")),
+]
+
+
+def pages() -> list[Screen]:
+    """Those, and of everything of ours in the admin the list, the first row's page and, where one may add, the empty form."""
+    found = list(PAGES)
+    for model, shown in admin.site._registry.items():
+        if model._meta.app_label not in OURS:
+            continue
+        named = f"{model._meta.app_label}_{model._meta.model_name}"
+        found.append(Screen(f"{model._meta.model_name}-list", at(f"{named}_changelist")))
+        row = shown.model._default_manager.order_by("pk").first()
+        if row is not None:
+            found.append(
+                Screen(
+                    f"{model._meta.model_name}-page", lambda scene, n=named, pk=row.pk: reverse(f"admin:{n}_change", args=[pk])
+                )
+            )
+        with contextlib.suppress(NoReverseMatch):
+            if shown.has_add_permission(_asked_by_all()):
+                found.append(Screen(f"{model._meta.model_name}-add", at(f"{named}_add")))
+    return found
+
+
+def _asked_by_all() -> Any:
+    from django.contrib.auth import get_user_model
+    from django.http import HttpRequest
+
+    request = HttpRequest()
+    request.user = get_user_model().objects.get(username="rita")
+    return request
+
+
+@contextmanager
+def set_up(world: World) -> Iterator[Scene]:
+    """Fill the record. The worker has run; what it left is committed."""
+    factories.forget()
+    doubting.forget()
+    world.rita.is_superuser = True
+    world.rita.save()
+    releases.register("R17", models={"planner": "m-1"}, prompts={"plan": EVIL}, compatible_with=[])
+    policies.publish("payments", {"limit": 5, "why": EVIL}, note=EVIL, by=world.sue)
+    evil = {"text": EVIL, "summary": EVIL, EVIL: EVIL}
+    refused = world.ask(evil, {**evil, "text": EVIL + "\n" + EVIL}, goal=EVIL, key=EVIL, input={"evidence": [EVIL]})
+    world.decide(refused, "changes", comment=EVIL)
+    world.worker.run()
+    answered = world.ask(goal="The weather of tomorrow")
+    world.decide(answered, by=world.ron)
+    world.worker.run()
+    ladder = ask_long(world, goal="A long piece about the harbour")
+    world.decide(ladder, by=world.ron)
+    short = world.ask({"text": "Good morning.", "at": "08:00"}, flow=AskYesOrNo, goal="The greeting of the day")
+    world.ron.user_permissions.add(Permission.objects.get(codename="delegate_own"))
+    delegate(world.ron, somebody("dora"), until=now("default") + timedelta(days=2), reason=EVIL, by=world.ron)
+    with factories.declaring(world.worker) as declare:
+        stopped = _fill_flows(world, declare)
+        yield Scene(world, refused, world.request_of(refused.workflow), answered, ladder, short, stopped)
+    factories.forget()
+    doubting.forget()
+
+
+def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
+    """Operations in doubt, a commitment, an event that nobody waits for, and a run that has used up its budget, which is given back."""
+    doubting.probe_says.append(doubting.Unknown("The provider has been busy since this morning, and asks to be asked later"))
+    doubting.in_doubt(world.worker, doubting.PayProbed, key=EVIL)
+    doubting.in_doubt(world.worker, key="a-key-without-any-space-" * 8)
+    doubting.HoldThenPay.start({}, key="release-of-the-website-2026-11")
+    flows.signal("scene-1", "t.nobody", key="nobody", payload={"said": EVIL})
+    flow = declare(
+        "t-page",
+        meta={"budget": Budget(model_calls=4, kept=Kept(model_calls=1))},
+        think=Decision(think, choices={"go": "think", "stop": "done"}, visits=Visits(30, then="done")),
+        done=End(COMPLETE),
+    )
+    stopped = flow.start({}, key=EVIL, by=world.robin)
+    world.worker.run()
+    for _ in range(2):
+        gate.burn("t-page", "think", "", 1, "default")
+    return stopped
