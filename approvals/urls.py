@@ -17,6 +17,7 @@ urlpatterns = [
     path("requests", endpoint(get=requests.listed), name="requests"),
     path("requests/<str:number>", endpoint(get=requests.shown), name="request"),
     path("requests/<str:number>/decide", endpoint(post=requests.decided), name="decide"),
+    path("requests/<str:number>/answer", endpoint(post=requests.answered), name="answer"),
     path("requests/<str:number>/assign", endpoint(post=requests.assigned), name="assign"),
     path("requests/<str:number>/revoke", endpoint(post=requests.revoked), name="revoke"),
     path("delegations", endpoint(get=delegations.listed, post=delegations.made), name="delegations"),

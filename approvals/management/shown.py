@@ -41,9 +41,9 @@ def detail(row: Mapping[str, Any]) -> str:
         ("asks", f"{row['asks']['whom']} (step {row['asks']['step']} of {row['asks']['of']})"),
         ("given", f"{row['asks']['given']} of {row['asks']['need']}"),
         ("expires", row["expires_at"] or "–"),
-        ("action", row["candidate"]["choice"]),
+        ("action", row["candidate"]["choice"] or "fill in a form"),
         ("digest", row["digest"]),
-        ("answers", ", ".join(f"{one['verdict']} → {one['leads_to']}" for one in row["answers"])),
+        ("answers", ", ".join(f"{one['verdict']} → {one['leads_to'] or '…'}" for one in row["answers"])),
     ]
     if row["may_answer"] is not None:
         lines.append(("may answer", row["may_answer"]["code"] or "yes"))

@@ -7,7 +7,8 @@ not opened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -15,10 +16,11 @@ from django.utils.translation import gettext as _
 
 from approvals.core.binding import Refusal
 from approvals.core.diff import Change
-from approvals.core.status import NEEDS_COMMENT, RequestStatus
+from approvals.core.status import ANSWER, NEEDS_COMMENT, RequestKind
 from approvals.models import Delegation, Request, Review
 from approvals.services.packet import Packet, Since
 from flows.core import payload
+from flows.models import Verification
 
 
 def moment(value: datetime | None) -> str | None:
@@ -30,6 +32,7 @@ def summary(request: Request) -> dict[str, Any]:
     """One line of the inbox; its workflow and intent are read already, and its candidate is not touched."""
     return {
         "id": request.pk,
+        "kind": request.kind,
         "status": request.status,
         "node": request.node,
         "revision": request.revision,
@@ -46,8 +49,11 @@ def summary(request: Request) -> dict[str, Any]:
     }
 
 
-def detail(packet: Packet, *, revocable: bool) -> dict[str, Any]:
-    """All that a reviewer needs of one request, as it is for the user that the packet was made for."""
+def detail(packet: Packet, *, filled_in: Mapping[str, Any] | None) -> dict[str, Any]:
+    """All that a reviewer needs of one request, as it is for the user that the packet was made for.
+
+    `filled_in`: what was answered to a form; its fields, and why it is asked, stand where a candidate's value stands.
+    """
     request = packet.request
     candidate = payload.decode(request.candidate)
     return {
@@ -55,22 +61,25 @@ def detail(packet: Packet, *, revocable: bool) -> dict[str, Any]:
         "digest": request.digest,
         "candidate": {
             "from_node": request.candidate_node,
-            "choice": packet.choice,
+            "choice": packet.choice or None,
             "sound": packet.sound,
             "unverified_value": candidate["value"],
         },
+        "checks": [_check(check) for check in packet.checks],
         "unverified_evidence": payload.decode(request.evidence),
         "unverified_words": [{"place": place, "text": text} for place, text in packet.words],
         "since": _since(packet.since) if packet.since else None,
         "stands_on": dict(request.state_versions or {}),
         "policy_version": request.policy_version,
         "intent_version": request.intent_version,
-        "ladder": _ladder(request, packet.reviews),
+        "ladder": _ladder(packet),
+        "part_of": request.subset or None,
+        "filled_in": dict(filled_in) if filled_in is not None else None,
         "answers": _answers(packet),
         "opens": list(packet.opens),
         "on_silence": _silence(request.on_expiry),
         "may_answer": may_answer(packet.refusal),
-        "may_revoke": revocable,
+        "may": asdict(packet.acts),
         "reviews": [_review(review) for review in packet.reviews],
     }
 
@@ -119,41 +128,40 @@ def _asks(request: Request) -> dict[str, Any]:
     }
 
 
-def _ladder(request: Request, reviews: Iterable[Review]) -> dict[str, Any]:
+def _ladder(packet: Packet) -> dict[str, Any]:
     """Every step with who is asked, and how far it has come; and whom it goes to besides when time passes."""
-    approved = [review for review in reviews if not review.refused and review.verdict == "approve"]
+    request = packet.request
     return {
         "steps": [
             {
-                "name": step["name"],
+                "name": rung.name,
                 "audience": dict(step["audience"]),
-                "need": step["need"],
-                "approved_by": [review.by_label for review in reversed(approved) if review.step == number],
-                "state": _state(request, number),
+                "need": rung.need,
+                "approved_by": [review.by_label for review in packet.approvals if review.step == number],
+                "state": rung.state.value,
             }
-            for number, step in enumerate(request.steps)
+            for number, (step, rung) in enumerate(zip(request.steps, packet.rungs, strict=True))
         ],
         "escalation": [
-            {"audience": dict(one["audience"]), "after_seconds": one["after"], "asked": number < request.escalated}
-            for number, one in enumerate(request.escalation)
+            {"audience": dict(one["audience"]), "after_seconds": call.after, "asked": call.came}
+            for one, call in zip(request.escalation, packet.calls, strict=True)
         ],
     }
 
 
-def _state(request: Request, number: int) -> str:
-    if number != request.step:
-        return "done" if number < request.step else "to_come"
-    if request.status == RequestStatus.PENDING:
-        return "asked"
-    return "done" if request.answer == "approved" else "closed"
+def _check(check: Verification) -> dict[str, Any]:
+    """What a verifier of the flow found of exactly this candidate."""
+    return {"by_node": check.node, "passed": check.passed, "code": check.code or None, "at": moment(check.at)}
 
 
 def _answers(packet: Packet) -> list[dict[str, Any]]:
     """The answers on offer; a candidate that does not hash to its digest can only be refused."""
+    if packet.request.kind == RequestKind.ASK:
+        return [{"verdict": ANSWER, "leads_to": None, "comment_needed": False}]
     return [
         {"verdict": verdict, "leads_to": node, "comment_needed": verdict in NEEDS_COMMENT}
         for verdict, node in packet.routes.items()
-        if verdict != "approve" or packet.sound
+        if verdict not in ("approve", "narrow") or packet.sound
     ]
 
 

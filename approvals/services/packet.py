@@ -105,7 +105,7 @@ def packet(request: Request, user: Any, using: str, *, since: int | None = None)
         calls=calls(request.escalation, request.escalated),
         approvals=_approvals(request, using),
         place=place_of(known, person) if refusal is None else None,
-        acts=acts(request, user, moment, using, answers=refusal is None),
+        acts=acts(request, user, moment, using, answers=refusal is None) if user is not None else Acts(),
     )
 
 

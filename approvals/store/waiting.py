@@ -12,11 +12,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from approvals.core.status import ANSWERS
+from approvals.core.status import VERDICTS
 from flows.core.protocol import TERMINAL, WAIT_KINDS
 from flows.store.sql import literals, run
 
-_ANSWER = f"v.refused = '' AND v.verdict IN ({literals(ANSWERS)})"
+_ANSWER = f"v.refused = '' AND v.verdict IN ({literals(VERDICTS)})"
 
 #: Requests that the period is about: asked or answered in it, or open now. By index, however many were answered before.
 _TOUCHED = """

@@ -125,6 +125,28 @@ def moment(*, null: bool = False) -> Member:
     return Member(read, null)
 
 
+def numbers(*, null: bool = False) -> Member:
+    """A list of whole numbers from 0."""
+
+    def read(value: Any) -> list[int]:
+        if not isinstance(value, list) or not all(type(one) is int and 0 <= one < 2**31 for one in value):
+            raise ValueError(_("must be a list of whole numbers from 0"))
+        return value
+
+    return Member(read, null)
+
+
+def mapping() -> Member:
+    """An object."""
+
+    def read(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise ValueError(_("must be an object"))  # noqa: TRY004 - one kind of error for all that does not fit
+        return value
+
+    return Member(read)
+
+
 def members(body: Mapping[str, Any], **known: Member) -> dict[str, Any]:
     """Every known member, None where it is left away.
 

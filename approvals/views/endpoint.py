@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
 from approvals.services import once, people
+from approvals.services.answering import Answered
 from approvals.services.callers import Unauthenticated, sent_on_purpose
 from approvals.services.decide import ACCEPTED, ALREADY, Decided, NobodyAnswers
 from approvals.services.once import Outcome
@@ -56,7 +57,7 @@ class Call:
 Handler = Callable[..., Outcome]
 
 
-def told(decided: Decided, **more: Any) -> Outcome:
+def told(decided: Decided | Answered, **more: Any) -> Outcome:
     """What a service answered about a request.
 
     Raises:

@@ -11,6 +11,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from approvals.core.binding import Code
+from approvals.core.narrow import BadPart
+from approvals.core.status import ANSWERS
 from approvals.services.browsing import BadCursor
 from approvals.services.decide import UnknownVerdict
 from approvals.services.delegating import BadDelegation, UnknownDelegation
@@ -29,6 +31,7 @@ RAISED: dict[type[OutlastError], int] = {
     KeyReused: 422,
     UnknownVerdict: 422,
     BadDelegation: 422,
+    BadPart: 422,
     ReasonMissing: 422,
     PayloadError: 422,
 }
@@ -92,7 +95,7 @@ def _sentence(error: OutlastError) -> str:
     return {
         UnknownRequest.code: _("There is no such request, or you may not see it."),
         UnknownDelegation.code: _("There is no such delegation, or you may not see it."),
-        UnknownVerdict.code: _("Say one of: approve, changes, deny."),
+        UnknownVerdict.code: _("Say one of: %(known)s.") % {"known": ", ".join(ANSWERS)},
     }.get(error.code, str(error))
 
 

@@ -10,12 +10,14 @@ from django.utils.translation import gettext as _
 
 from approvals.models import Request
 from approvals.services import as_data, browsing, people
+from approvals.services.answering import answer
+from approvals.services.asked import answer_of
 from approvals.services.claiming import assign
 from approvals.services.decide import MAX_COMMENT, decide
 from approvals.services.locked import UnknownRequest
 from approvals.services.once import Outcome
 from approvals.services.packet import packet
-from approvals.services.taking_back import may_revoke, revoke
+from approvals.services.taking_back import revoke
 from approvals.views import body
 from approvals.views.endpoint import Call, told
 from approvals.views.problems import Problem
@@ -58,21 +60,45 @@ def shown(call: Call, number: str) -> Outcome:
     row = _seen(call, number)
     body.parameters(call.request)
     call.headers["ETag"] = f'"{row.digest}"'
-    revocable = may_revoke(row.pk, call.user, call.using)
-    return Outcome(200, as_data.detail(packet(row, call.user, call.using), revocable=revocable))
+    found = packet(row, call.user, call.using)
+    return Outcome(200, as_data.detail(found, filled_in=answer_of(row, call.using)))
 
 
 def decided(call: Call, number: str) -> Outcome:
     """An answer, for the candidate that `If-Match` names."""
     row = _seen(call, number)
-    given = body.members(call.body, verdict=body.text(20), comment=body.text(MAX_COMMENT, null=True))
+    given = body.members(
+        call.body, verdict=body.text(20), comment=body.text(MAX_COMMENT, null=True), keep=body.numbers(null=True)
+    )
     seen = body.digest(call.request)
 
     def act() -> Outcome:
-        answer = decide(
-            row.pk, verdict=given["verdict"], digest=seen, by=call.user, comment=given["comment"] or "", using=call.using
+        said = decide(
+            row.pk,
+            verdict=given["verdict"],
+            digest=seen,
+            by=call.user,
+            comment=given["comment"] or "",
+            keep=given["keep"],
+            using=call.using,
         )
-        return told(answer, ends=answer.ends, request=_now(row, call.using))
+        return told(said, ends=said.ends, request=_now(row, call.using))
+
+    return call.once(act)
+
+
+def answered(call: Call, number: str) -> Outcome:
+    """What an Ask asks for, filled in; of the form that `If-Match` names. Files are given in the admin."""
+    row = _seen(call, number)
+    given = body.members(call.body, values=body.mapping())
+    seen = body.digest(call.request)
+
+    def act() -> Outcome:
+        said = answer(row.pk, values=given["values"], digest=seen, by=call.user, using=call.using)
+        if said.errors:
+            errors = [(f"#/values/{name}".rstrip("/"), " ".join(several)) for name, several in said.errors.items()]
+            raise Problem(422, said.code, said.sentence, errors=errors)
+        return told(said, request=_now(row, call.using))
 
     return call.once(act)
 
@@ -83,8 +109,8 @@ def assigned(call: Call, number: str) -> Outcome:
     given = body.members(call.body, to=body.text(MAX_NAME, null=True))
 
     def act() -> Outcome:
-        answer = assign(row.pk, to=_named(given["to"], call), by=call.user, using=call.using)
-        return told(answer, request=_now(row, call.using))
+        said = assign(row.pk, to=_named(given["to"], call), by=call.user, using=call.using)
+        return told(said, request=_now(row, call.using))
 
     return call.once(act)
 

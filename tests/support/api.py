@@ -120,7 +120,7 @@ class Api:
 
     def decide(self, request: Any, verdict: str = "approve", *, seen: str | None = None, **more: Any) -> Answer:
         """Answer, with the right digest unless something else is said."""
-        body = {"verdict": verdict, **({"comment": more.pop("comment")} if "comment" in more else {})}
+        body = {"verdict": verdict, **{name: more.pop(name) for name in ("comment", "keep") if name in more}}
         return self.post(f"/requests/{request.pk}/decide", body, seen=seen or request.digest, **more)
 
     def _checked(self, path: str, method: str, response: Any) -> Answer:

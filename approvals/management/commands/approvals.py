@@ -15,12 +15,13 @@ from approvals.core.status import ANSWERS
 from approvals.management import shown
 from approvals.models import Request
 from approvals.services import as_data, browsing
+from approvals.services.asked import answer_of
 from approvals.services.claiming import assign
 from approvals.services.decide import ACCEPTED, ALREADY, Decided, decide
 from approvals.services.delegating import delegate
 from approvals.services.locked import UnknownRequest
 from approvals.services.packet import packet
-from approvals.services.taking_back import may_revoke, revoke
+from approvals.services.taking_back import revoke
 from approvals.services.waiting import backlog, waiting
 from flows.core import visible
 from flows.core.errors import OutlastError
@@ -69,6 +70,7 @@ class Command(BaseCommand):
         answer = verb("decide", "Answer a request, for the candidate that has the digest.", request=True, by=True)
         answer.add_argument("--verdict", required=True, choices=list(ANSWERS))
         answer.add_argument("--digest", required=True, metavar="DIGEST", help="of the candidate that was read (approvals show)")
+        answer.add_argument("--keep", nargs="+", type=int, metavar="N", help="with narrow: the numbers (from 0) of what is kept")
         answer.add_argument("--comment", default="", metavar="TEXT", help="needed to request changes or to deny")
         verb("assign", "Say who looks at a request.", request=True, by=True).add_argument(
             "--to", metavar="USERNAME", help="default: nobody does any more"
@@ -112,8 +114,7 @@ class Command(BaseCommand):
         """All that a reviewer needs of one request."""
         row = _request(id, using)
         who = find.user(user, using)
-        revocable = who is not None and may_revoke(row.pk, who, using)
-        found = as_data.detail(packet(row, who, using), revocable=revocable)
+        found = as_data.detail(packet(row, who, using), filled_in=answer_of(row, using))
         if who is None:
             found["may_answer"] = None
         self._put(found, shown.detail(found), options)
@@ -129,10 +130,11 @@ class Command(BaseCommand):
 
     # ------------------------------------------------------------------ acting
 
-    def do_decide(self, *, using: str, id: str, by: str, verdict: str, digest: str, comment: str, **options: Any) -> None:
+    def do_decide(self, *, using: str, id: str, by: str, **options: Any) -> None:
         """Answer as that user."""
         row, who = _request(id, using), find.user(by, using)
-        self._told(decide(row.pk, verdict=verdict, digest=digest, by=who, comment=comment, using=using), options)
+        given = {name: options[name] for name in ("verdict", "digest", "comment", "keep")}
+        self._told(decide(row.pk, by=who, using=using, **given), options)
 
     def do_assign(self, *, using: str, id: str, by: str, to: str | None, **options: Any) -> None:
         """Mark who looks at it."""

@@ -89,6 +89,7 @@ class Ask(Node):
                 "escalation": [one.frozen for one in self.escalation],
                 "reminders": seconds_of(self.reminders),
                 "bulk": False,
+                "subset": "",
                 **self.question,
             },
         )

@@ -15,16 +15,45 @@ from approvals.services.decide import ACCEPTED
 from approvals.urls import urlpatterns
 from approvals.views import body, delegations, problems, requests
 from approvals.views.description import described
+from flows import COMPLETE, ESCALATE, FAILED, Activity, Approval, Deadline, Decision, End, Flow, Visits
+from flows.errors import VerificationFailed
 from flows.services.clock import now
+from tests.support import approving
 from tests.support.api import Api, Seen, api, template_of
-from tests.support.approving import AskYesOrNo, World
+from tests.support.approving import ROLE, AskYesOrNo, World
+from tests.support.filling import VALUES, OrderParts
 from tests.support.laddering import LONG, ask_long, somebody
 
 __all__ = ["api"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+
+def looked(attempt: Any) -> None:
+    """Finds fault with what is marked."""
+    if "bad" in attempt.results["propose"]["value"]["files"]:
+        raise VerificationFailed("a file is bad")
+
+
 BIG = '{"comment": "' + "x" * body.MAX_BODY + '"}'
+
+
+class KeepAPart(Flow):
+    """A part of the list may be kept; a machine has looked at the candidate before anybody is asked."""
+
+    propose = Decision(approving.propose, choices={"release": "look"}, visits=Visits(6, then="stopped"))
+    look = Activity(looked, verifies="propose", on={VerificationFailed: "ask"}, then="ask")
+    ask = Approval(
+        candidate="propose",
+        role=ROLE,
+        subset="files",
+        expires=Deadline(hours=24, then=ESCALATE),
+        approved="done",
+        changes="propose",
+        denied="stopped",
+    )
+    done = End(COMPLETE)
+    stopped = End(FAILED)
 
 
 def operations() -> dict[tuple[str, str], Any]:
@@ -199,7 +228,7 @@ def test_everything_described_is_there_and_everything_there_is_described(world: 
     assert vera.decide(long).status == 403
     assert ron.decide(long).data["ends"] is False
     shown = ron.get(f"/requests/{long.pk}").data
-    assert [step["state"] for step in shown["ladder"]["steps"]] == ["asked", "to_come"]
+    assert [step["state"] for step in shown["ladder"]["steps"]] == ["now", "later"]
     assert [one["asked"] for one in shown["ladder"]["escalation"]] == [True, False]
     assert (shown["asks"]["given"], shown["asks"]["need"], shown["may_answer"]["code"]) == (1, 2, "COUNTED_BEFORE")
     assert rita.decide(long).data["request"]["step"] == 2
@@ -209,6 +238,31 @@ def test_everything_described_is_there_and_everything_there_is_described(world: 
     assert api("dora").decide(other).status == 200
     assert api("dora").get(f"/requests/{other.pk}").data["reviews"][0]["in_the_name_of"] == "ron"
     assert dora.pk
+
+    # a part of a list, and what a machine found
+    for files in (["a", "b"], ["bad", "b"]):
+        part = world.ask({"files": files}, flow=KeepAPart)
+        shown = rita.get(f"/requests/{part.pk}").data
+        assert (shown["part_of"], [one["passed"] for one in shown["checks"]]) == ("files", ["bad" not in files])
+    assert rita.decide(part, "narrow", comment="Not that.", keep=[7]).code == "BAD_PART"
+    assert rita.decide(part, "narrow", comment="Not that.", keep=[1]).data["request"]["status"] == "superseded"
+
+    # a form
+    form = world.ask(flow=OrderParts)
+    fill = f"/requests/{form.pk}/answer"
+    shown = rita.get(f"/requests/{form.pk}").data
+    assert (shown["kind"], shown["filled_in"], [one["verdict"] for one in shown["answers"]]) == ("ask", None, ["answer"])
+    assert rita.decide(form).code == "ANSWER_NOT_OFFERED"
+    assert nora.post(fill, {"values": {}}, seen=form.digest).status == 404
+    assert vera.post(fill, {"values": {}}, seen=form.digest).status == 403
+    assert rita.post(fill, {"values": VALUES}).status == 428
+    assert rita.post(fill, {"values": VALUES}, seen="sha256:0").status == 412
+    wrong = rita.post(fill, {"values": {**VALUES, "count": "many"}}, seen=form.digest)
+    assert (wrong.code, [one["pointer"] for one in wrong.data["errors"]]) == ("ANSWER_INVALID", ["#/values/count"])
+    assert rita.post(fill, {"values": VALUES}, seen=form.digest, key="form").data["request"]["status"] == "answered"
+    assert rita.post(fill, {"values": VALUES}, seen=form.digest, key="form").headers["Idempotency-Replayed"] == "true"
+    assert ron.post(fill, {"values": VALUES}, seen=form.digest).status == 409
+    assert rita.get(f"/requests/{form.pk}").data["filled_in"]["title"] == "Bolts"
 
     quick = world.ask(flow=AskYesOrNo)
     rita.post(f"/requests/{quick.pk}/assign", {"to": "rita"})

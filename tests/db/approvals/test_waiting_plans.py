@@ -48,11 +48,11 @@ SELECT md5('w' || n)::uuid, 'ask', 1, 'approval', '', '', '', '', 0, 1, '', 'sat
 
 INSERT INTO outlast_approval_request (
     workflow_id, wait_id, node, visit, steps, escalation, ladder, bulk, answers, self_approval, candidate_node, candidate, digest, revision,
-    intent_id, intent_version, epoch, policy_version, requester_label, asked_at, expires_at, on_expiry, step, given, escalated, audiences,
-    claimed_label, status, answer, answered_at)
+    kind, subset, intent_id, intent_version, epoch, policy_version, requester_label, asked_at, expires_at, on_expiry, step, given, escalated,
+    audiences, claimed_label, status, answer, answered_at)
 SELECT md5('w' || n)::uuid, n, 'ask', 1, jsonb_build_array(jsonb_build_object('name', 'g', 'need', 1, 'audience', jsonb_build_object('role',
     'group ' || n %% 20))), '[]', '', false, '{approved,denied}', false, 'one', '{"choice": "a", "value": 1, "digest": "d"}', 'd', 1,
-    md5('i' || n)::uuid, 1, 0, '', '', now() - n * interval '1 hour', now() + n * interval '1 minute', '', 0, 0, 0,
+    'approval', '', md5('i' || n)::uuid, 1, 0, '', '', now() - n * interval '1 hour', now() + n * interval '1 minute', '', 0, 0, 0,
     ARRAY['{"role":"group ' || n %% 20 || '"}'], '',
     CASE WHEN n <= %(decided)s THEN 'denied' ELSE 'pending' END, CASE WHEN n <= %(decided)s THEN 'denied' ELSE '' END,
     CASE WHEN n <= %(decided)s THEN now() - n * interval '1 hour' + interval '30 minutes' END
