@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
@@ -149,7 +150,8 @@ class Request(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.node}, revision {self.revision} (request {self.pk})"
+        told = {"node": self.node, "revision": self.revision, "request": self.pk}
+        return gettext("%(node)s, revision %(revision)s (request %(request)s)") % told
 
     @property
     def asked(self) -> str:

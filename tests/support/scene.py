@@ -5,7 +5,6 @@ A page of its own is one line in `PAGES`. The list and the first row's page of e
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,9 +13,11 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
+from django.http import HttpRequest
 from django.test import Client
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 import flows
 from approvals.api import delegate
@@ -68,6 +69,8 @@ class Screen:
     where: Callable[[Scene], str]
     who: str = "rita"
     first: Callable[[Tab], None] = lambda tab: None
+    #: It shows the human plane, whose every word can be translated; the record's own words (`waiting`) stand for themselves.
+    of_approvals: bool = True
 
     def show(self, tab: Tab, address: str, scene: Scene) -> None:
         """Have it in the tab."""
@@ -97,7 +100,7 @@ def open_all(tab: Tab) -> None:
 
 PAGES = [
     Screen("login", at("index"), who=""),
-    Screen("index", at("index")),
+    Screen("index", at("index"), of_approvals=False),
     Screen("inbox", at("outlast_approvals_request_changelist")),
     Screen("inbox-all", at("outlast_approvals_request_changelist", "?queue=all")),
     Screen("inbox-empty", at("outlast_approvals_request_changelist"), who="vera"),
@@ -112,40 +115,36 @@ PAGES = [
         "workflow-waiting",
         lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.revised.workflow_id]),
         first=open_all,
+        of_approvals=False,
     ),
     Screen(
-        "workflow-stopped", lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.stopped.id]), first=open_all
+        "workflow-stopped",
+        lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.stopped.id]),
+        first=open_all,
+        of_approvals=False,
     ),
-    Screen("operations-all", at("outlast_flows_operation_changelist", "?queue=all")),
+    Screen("operations-all", at("outlast_flows_operation_changelist", "?queue=all"), of_approvals=False),
 ]
 
 
 def pages() -> list[Screen]:
     """Those, and of everything of ours in the admin the list, the first row's page and, where one may add, the empty form."""
     found = list(PAGES)
+    asking = HttpRequest()
+    asking.user = get_user_model().objects.get(username="rita")
     for model, shown in admin.site._registry.items():
-        if model._meta.app_label not in OURS:
+        label, name = model._meta.app_label, str(model._meta.model_name)
+        if label not in OURS:
             continue
-        named = f"{model._meta.app_label}_{model._meta.model_name}"
-        found.append(Screen(f"{model._meta.model_name}-list", at(f"{named}_changelist")))
-        row = shown.model._default_manager.order_by("pk").first()
+        ours = label == "outlast_approvals"
+        found.append(Screen(f"{name}-list", at(f"{label}_{name}_changelist"), of_approvals=ours))
+        row = model._default_manager.order_by("pk").first()
         if row is not None:
-            found.append(
-                Screen(f"{model._meta.model_name}-page", lambda scene, n=named, pk=row.pk: reverse(f"admin:{n}_change", args=[pk]))
-            )
-        with contextlib.suppress(NoReverseMatch):
-            if shown.has_add_permission(_asked_by_all()):
-                found.append(Screen(f"{model._meta.model_name}-add", at(f"{named}_add")))
+            page = reverse(f"admin:{label}_{name}_change", args=[row.pk])
+            found.append(Screen(f"{name}-page", lambda scene, page=page: page, of_approvals=ours))
+        if shown.has_add_permission(asking):
+            found.append(Screen(f"{name}-add", at(f"{label}_{name}_add"), of_approvals=ours))
     return found
-
-
-def _asked_by_all() -> Any:
-    from django.contrib.auth import get_user_model
-    from django.http import HttpRequest
-
-    request = HttpRequest()
-    request.user = get_user_model().objects.get(username="rita")
-    return request
 
 
 @contextmanager
