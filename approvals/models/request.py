@@ -6,9 +6,8 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 
 from approvals.core.seats import whom
 from approvals.core.status import AFTER_APPROVED, ANSWERS, STATUS_AFTER, RequestStatus

@@ -19,7 +19,15 @@ OPEN, CLOSE = "⟦", "⟧"
 DATA = {"data", "bdi", "code", "pre", "time", "script", "style", "textarea"}
 VOID = {"img", "input", "br", "link", "meta", "hr", "col"}
 #: Data of the scene and of the project that the admin shows without an element of its own; and an alt text of Django's own.
-GIVEN = {"hidden", "ron", "The greeting of the day", "A long piece about the harbour", "The weather of tomorrow", "Search"}
+GIVEN = {
+    "hidden",
+    "ron",
+    "The greeting of the day",
+    "A long piece about the harbour",
+    "The weather of tomorrow",
+    "The greeting of the day:",
+    "Search",
+}
 #: Attributes that a person reads or hears.
 SPOKEN = {"title", "aria-label", "alt", "placeholder"}
 
@@ -86,14 +94,35 @@ def marking(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.req("F7")
 def test_every_word_of_the_reviewers_pages_can_be_translated(world: World, marking: None) -> None:
     found: dict[str, set[str]] = {}
+
+    def look(where: str, response: Any) -> None:
+        text = "<main " + (response.content.decode().partition('id="content-start"')[2])
+        messages = re.search(r'<ul class="messagelist">.*?</ul>', response.content.decode(), re.DOTALL)
+        for left in [*Said(text).found, *(Said(messages.group()).found if messages else [])]:
+            if re.search(r"[^\W\d_]{2,}", left) and left not in GIVEN and "document.title" not in left:
+                found.setdefault(left, set()).add(where)
+
     with scene.set_up(world) as filled:
         client = Client()
         client.force_login(world.rita)
         for page in scene.pages():
             if page.who != "rita" or not page.of_approvals:
                 continue
-            content = client.get(page.where(filled), follow=True).content.decode()
-            for left in Said("<main " + content.partition('id="content-start"')[2]).found:
-                if re.search(r"[^\W\d_]{2,}", left) and left not in GIVEN and "document.title" not in left:
-                    found.setdefault(left, set()).add(page.name)
+            look(page.name, client.get(page.where(filled), follow=True))
+        for verdict, digest in (
+            ("changes", filled.short.digest),
+            ("", filled.short.digest),
+            ("approve", ""),
+            ("approve", "another"),
+        ):
+            given = {"verdict": verdict, "digest": digest}
+            look(f"refused {given}", client.post(scene.PAGES_BY_NAME["decide"].where(filled), given, follow=True))
+        for name in ("vera", "robin", "otto", "sue"):
+            client.force_login(getattr(world, name))
+            for asked in ("decide", "decide-answered", "decide-ladder"):
+                look(f"{asked} for {name}", client.get(scene.PAGES_BY_NAME[asked].where(filled)))
+        for verdict in ("approve", "approve", "deny"):
+            client.force_login(world.rita)
+            given = {"verdict": verdict, "digest": filled.short.digest, "comment": "x"}
+            look(f"answered {verdict}", client.post(scene.PAGES_BY_NAME["decide"].where(filled), given, follow=True))
     assert not found

@@ -73,7 +73,9 @@ def test_what_is_owed_is_listed_by_name_and_nothing_is_cut_on_a_plain_screen(
 
 
 @pytest.mark.req("Q3")
-def test_a_run_is_led_on_by_keyboard_alone_and_by_a_finger(world: World, address: str, tab: Page, log_in: Callable[..., None]) -> None:
+def test_a_run_is_led_on_by_keyboard_alone_and_by_a_finger(
+    world: World, address: str, tab: Page, log_in: Callable[..., None]
+) -> None:
     forget()
     world.rita.user_permissions.add(Permission.objects.get(codename="operate_workflow"))
     runs = [Ask.start({"key": EVIL}, key=f"{EVIL} {number}", goal=EVIL) for number in range(2)]

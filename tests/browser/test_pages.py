@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from django.contrib import admin
 
@@ -38,7 +40,18 @@ def test_no_page_has_a_grave_fault_for_people_with_a_disability(filled: Scene, a
 
 
 #: What a person must be able to name, because they act on it.
-ACTED_ON = {"button", "link", "textbox", "searchbox", "combobox", "listbox", "checkbox", "radio", "spinbutton", "DisclosureTriangle"}
+ACTED_ON = {
+    "button",
+    "link",
+    "textbox",
+    "searchbox",
+    "combobox",
+    "listbox",
+    "checkbox",
+    "radio",
+    "spinbutton",
+    "DisclosureTriangle",
+}
 
 
 def test_a_screen_reader_is_told_what_everything_is(filled: Scene, address: str, tab: Page) -> None:
@@ -69,7 +82,7 @@ DESCRIBED = """(document.activeElement.getAttribute('aria-describedby') || '').s
 def _structure(told: list[dict[str, object]]) -> list[str]:
     """What is wrong with the headings and the landmarks."""
     levels = [int(str(one["level"])) for one in told if one["role"] == "heading"]
-    wrong = [f"a heading of level {b} under one of level {a}" for a, b in zip(levels, levels[1:], strict=False) if b > a + 1]
+    wrong = [f"a heading of level {b} under one of level {a}" for a, b in pairwise(levels) if b > a + 1]
     if levels.count(1) != 1:
         wrong.append(f"{levels.count(1)} headings of the first level")
     if not any(one["role"] == "main" for one in told):

@@ -126,6 +126,8 @@ PAGES = [
     Screen("operations-all", at("outlast_flows_operation_changelist", "?queue=all"), of_approvals=False),
 ]
 
+PAGES_BY_NAME = {page.name: page for page in PAGES}
+
 
 def pages() -> list[Screen]:
     """Those, and of everything of ours in the admin the list, the first row's page and, where one may add, the empty form."""
