@@ -49,6 +49,7 @@ class Scene:
     answered: Request
     ladder: Request
     short: Request
+    doubtful: Any
     stopped: Any
     tokens: dict[str, str] = field(default_factory=dict)
 
@@ -94,6 +95,26 @@ def send_without_reason(tab: Tab) -> None:
     tab.click('button[value="changes"]')
 
 
+def pause_without_reason(tab: Tab) -> None:
+    tab.do("document.querySelector('#oa-pause').open = true")
+    tab.click("#oa-pause button[type=submit]")
+
+
+def settle_without_verdict(tab: Tab) -> None:
+    tab.click(".oa-answer button[type=submit]")
+
+
+def choose_two(tab: Tab) -> None:
+    tab.do("[...document.querySelectorAll('.action-select')].slice(0, 2).forEach(one => one.click())")
+    tab.do("document.querySelector('select[name=action]').selectedIndex = 1")
+    tab.click("button[name=index]")
+
+
+def choose_two_without_verdict(tab: Tab) -> None:
+    choose_two(tab)
+    settle_without_verdict(tab)
+
+
 def open_all(tab: Tab) -> None:
     tab.do("document.querySelectorAll('details').forEach(one => { one.open = true; })")
 
@@ -124,6 +145,25 @@ PAGES = [
         of_approvals=False,
     ),
     Screen("operations-all", at("outlast_flows_operation_changelist", "?queue=all"), of_approvals=False),
+    Screen(
+        "workflow-error",
+        lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.revised.workflow_id]),
+        first=pause_without_reason,
+        of_approvals=False,
+    ),
+    Screen(
+        "operation-error",
+        lambda scene: reverse("admin:outlast_flows_operation_change", args=[scene.doubtful.pk]),
+        first=settle_without_verdict,
+        of_approvals=False,
+    ),
+    Screen("operations-chosen", at("outlast_flows_operation_changelist", "?queue=doubt"), first=choose_two, of_approvals=False),
+    Screen(
+        "operations-chosen-error",
+        at("outlast_flows_operation_changelist", "?queue=doubt"),
+        first=choose_two_without_verdict,
+        of_approvals=False,
+    ),
 ]
 
 PAGES_BY_NAME = {page.name: page for page in PAGES}
@@ -171,8 +211,8 @@ def set_up(world: World) -> Iterator[Scene]:
     world.ron.user_permissions.add(Permission.objects.get(codename="delegate_own"))
     delegate(world.ron, somebody("dora"), until=now("default") + timedelta(days=2), reason=EVIL, by=world.ron)
     with factories.declaring(world.worker) as declare:
-        stopped = _fill_flows(world, declare)
-        yield Scene(world, refused, world.request_of(refused.workflow), answered, ladder, short, stopped)
+        doubtful, stopped = _fill_flows(world, declare)
+        yield Scene(world, refused, world.request_of(refused.workflow), answered, ladder, short, doubtful, stopped)
     factories.forget()
     doubting.forget()
 
@@ -180,7 +220,7 @@ def set_up(world: World) -> Iterator[Scene]:
 def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     """Operations in doubt, a commitment, an event that nobody waits for, and a run that has used up its budget, which is given back."""
     doubting.probe_says.append(doubting.Unknown("The provider has been busy since this morning, and asks to be asked later"))
-    doubting.in_doubt(world.worker, doubting.PayProbed, key=EVIL)
+    doubtful = doubting.in_doubt(world.worker, doubting.PayProbed, key=EVIL)
     doubting.in_doubt(world.worker, key="a-key-without-any-space-" * 8)
     doubting.HoldThenPay.start({}, key="release-of-the-website-2026-11")
     flows.signal("scene-1", "t.nobody", key="nobody", payload={"said": EVIL})
@@ -194,4 +234,4 @@ def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     world.worker.run()
     for _ in range(2):
         gate.burn("t-page", "think", "", 1, "default")
-    return stopped
+    return doubtful, stopped
