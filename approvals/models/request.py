@@ -6,8 +6,8 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 
 from approvals.core.seats import whom
 from approvals.core.status import AFTER_APPROVED, ANSWER, ANSWERS, OF_ASKS, STATUS_AFTER, VERDICTS, RequestKind, RequestStatus
@@ -181,8 +181,9 @@ class Request(models.Model):
 
     def __str__(self) -> str:
         if self.tool:
-            return f"{self.tool} at {self.node} (request {self.pk})"
-        return f"{self.node}, revision {self.revision} (request {self.pk})"
+            return gettext("%(tool)s at %(node)s (request %(request)s)") % {"tool": self.tool, "node": self.node, "request": self.pk}
+        told = {"node": self.node, "revision": self.revision, "request": self.pk}
+        return gettext("%(node)s, revision %(revision)s (request %(request)s)") % told
 
     @property
     def asked(self) -> str:

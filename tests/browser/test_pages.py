@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from django.contrib import admin
 
@@ -33,9 +35,23 @@ def test_no_page_has_a_grave_fault_for_people_with_a_disability(filled: Scene, a
             found.append(f"{page.name}-{width}: the page scrolls sideways")
         if tab.do("document.title") == "owned":
             found.append(f"{page.name}: text became code")
+        found += [f"{page.name}: a hidden character in {text!r}" for text in tab.do(HIDDEN)]
         tab.complaints.clear()  # the audit's own attempts
     assert not found, "\n".join(found)
 
+
+def test_what_is_wrong_would_be_noticed(filled: Scene, address: str, tab: Page) -> None:
+    filled.enter(tab, address)
+    tab.goto(address + scene.PAGES_BY_NAME["decide"].where(filled))
+    assert (axe.violations(tab), tab.do(HIDDEN)) == ([], [])
+    tab.do("document.querySelector('.oa-page').insertAdjacentHTML('beforeend', '<button></button><p>\u202etxet</p>'); 0")
+    assert [one["rule"] for one in axe.violations(tab)] == ["button-name"]
+    assert tab.do(HIDDEN) == ["\u202etxet"]
+
+
+#: Texts, and the title, in which a character stands that nobody sees or that turns others round. What people typed into a field is theirs.
+HIDDEN = r"""[document.title, ...document.body.innerText.split('\n')].filter(text =>
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/u.test(text))"""
 
 #: What a person must be able to name, because they act on it.
 ACTED_ON = {
@@ -74,13 +90,13 @@ def test_a_screen_reader_is_told_what_everything_is(filled: Scene, address: str,
 
 #: The field in focus says what is wrong with it.
 DESCRIBED = """(document.activeElement.getAttribute('aria-describedby') || '').split(' ')
-  .some(id => { const e = document.getElementById(id); return e && e.matches('.oa-error, .errorlist') && e.innerText.trim(); })"""
+  .some(id => { const e = document.getElementById(id); return e && e.matches('.oa-error, .errorlist, .errornote') && e.innerText.trim(); })"""
 
 
 def _structure(told: list[dict[str, object]]) -> list[str]:
     """What is wrong with the headings and the landmarks."""
     levels = [int(str(one["level"])) for one in told if one["role"] == "heading"]
-    wrong = [f"a heading of level {b} under one of level {a}" for a, b in zip(levels, levels[1:], strict=False) if b > a + 1]
+    wrong = [f"a heading of level {b} under one of level {a}" for a, b in pairwise(levels) if b > a + 1]
     if levels.count(1) != 1:
         wrong.append(f"{levels.count(1)} headings of the first level")
     if not any(one["role"] == "main" for one in told):

@@ -40,6 +40,10 @@ def test_our_pages_are_whole_and_can_be_read(filled: Scene, address: str, tab: P
         for theme in THEMES:
             tab.dark(on=theme == "dark")
             page.show(tab, address, filled)
+            if themed.THEME == "jazzmin":  # it does not ask what the system prefers, but keeps its own switch
+                tab.do(
+                    f"localStorage.setItem('jazzmin-theme-mode', '{theme}'); document.documentElement.dataset.bsTheme = '{theme}'"
+                )
             tab.settle()
             view = f"{themed.THEME}-{page.name}-{width}-{theme}"
             tab.shoot(view)

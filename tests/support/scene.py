@@ -5,7 +5,6 @@ A page of its own is one line in `PAGES`. The list and the first row's page of e
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,9 +13,11 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
+from django.http import HttpRequest
 from django.test import Client
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 import flows
 from approvals.api import delegate
@@ -48,6 +49,7 @@ class Scene:
     answered: Request
     ladder: Request
     short: Request
+    doubtful: Any
     stopped: Any
     tokens: dict[str, str] = field(default_factory=dict)
 
@@ -68,6 +70,8 @@ class Screen:
     where: Callable[[Scene], str]
     who: str = "rita"
     first: Callable[[Tab], None] = lambda tab: None
+    #: It shows the human plane, whose every word can be translated; the record's own words (`waiting`) stand for themselves.
+    of_approvals: bool = True
 
     def show(self, tab: Tab, address: str, scene: Scene) -> None:
         """Have it in the tab."""
@@ -91,13 +95,33 @@ def send_without_reason(tab: Tab) -> None:
     tab.click('button[value="changes"]')
 
 
+def pause_without_reason(tab: Tab) -> None:
+    tab.do("document.querySelector('#oa-pause').open = true")
+    tab.click("#oa-pause button[type=submit]")
+
+
+def settle_without_verdict(tab: Tab) -> None:
+    tab.click(".oa-answer button[type=submit]")
+
+
+def choose_two(tab: Tab) -> None:
+    tab.do("[...document.querySelectorAll('.action-select')].slice(0, 2).forEach(one => one.click())")
+    tab.do("document.querySelector('select[name=action]').selectedIndex = 1")
+    tab.click("button[name=index]")
+
+
+def choose_two_without_verdict(tab: Tab) -> None:
+    choose_two(tab)
+    settle_without_verdict(tab)
+
+
 def open_all(tab: Tab) -> None:
     tab.do("document.querySelectorAll('details').forEach(one => { one.open = true; })")
 
 
 PAGES = [
     Screen("login", at("index"), who=""),
-    Screen("index", at("index")),
+    Screen("index", at("index"), of_approvals=False),
     Screen("inbox", at("outlast_approvals_request_changelist")),
     Screen("inbox-all", at("outlast_approvals_request_changelist", "?queue=all")),
     Screen("inbox-empty", at("outlast_approvals_request_changelist"), who="vera"),
@@ -112,42 +136,57 @@ PAGES = [
         "workflow-waiting",
         lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.revised.workflow_id]),
         first=open_all,
+        of_approvals=False,
     ),
     Screen(
-        "workflow-stopped", lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.stopped.id]), first=open_all
+        "workflow-stopped",
+        lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.stopped.id]),
+        first=open_all,
+        of_approvals=False,
     ),
-    Screen("operations-all", at("outlast_flows_operation_changelist", "?queue=all")),
+    Screen("operations-all", at("outlast_flows_operation_changelist", "?queue=all"), of_approvals=False),
+    Screen(
+        "workflow-error",
+        lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.revised.workflow_id]),
+        first=pause_without_reason,
+        of_approvals=False,
+    ),
+    Screen(
+        "operation-error",
+        lambda scene: reverse("admin:outlast_flows_operation_change", args=[scene.doubtful.pk]),
+        first=settle_without_verdict,
+        of_approvals=False,
+    ),
+    Screen("operations-chosen", at("outlast_flows_operation_changelist", "?queue=doubt"), first=choose_two, of_approvals=False),
+    Screen(
+        "operations-chosen-error",
+        at("outlast_flows_operation_changelist", "?queue=doubt"),
+        first=choose_two_without_verdict,
+        of_approvals=False,
+    ),
 ]
+
+PAGES_BY_NAME = {page.name: page for page in PAGES}
 
 
 def pages() -> list[Screen]:
     """Those, and of everything of ours in the admin the list, the first row's page and, where one may add, the empty form."""
     found = list(PAGES)
+    asking = HttpRequest()
+    asking.user = get_user_model().objects.get(username="rita")
     for model, shown in admin.site._registry.items():
-        if model._meta.app_label not in OURS:
+        label, name = model._meta.app_label, str(model._meta.model_name)
+        if label not in OURS:
             continue
-        named = f"{model._meta.app_label}_{model._meta.model_name}"
-        found.append(Screen(f"{model._meta.model_name}-list", at(f"{named}_changelist")))
-        row = shown.model._default_manager.order_by("pk").first()
+        ours = label == "outlast_approvals"
+        found.append(Screen(f"{name}-list", at(f"{label}_{name}_changelist"), of_approvals=ours))
+        row = model._default_manager.order_by("pk").first()
         if row is not None:
-            found.append(
-                Screen(
-                    f"{model._meta.model_name}-page", lambda scene, n=named, pk=row.pk: reverse(f"admin:{n}_change", args=[pk])
-                )
-            )
-        with contextlib.suppress(NoReverseMatch):
-            if shown.has_add_permission(_asked_by_all()):
-                found.append(Screen(f"{model._meta.model_name}-add", at(f"{named}_add")))
+            page = reverse(f"admin:{label}_{name}_change", args=[row.pk])
+            found.append(Screen(f"{name}-page", lambda scene, page=page: page, of_approvals=ours))
+        if shown.has_add_permission(asking):
+            found.append(Screen(f"{name}-add", at(f"{label}_{name}_add"), of_approvals=ours))
     return found
-
-
-def _asked_by_all() -> Any:
-    from django.contrib.auth import get_user_model
-    from django.http import HttpRequest
-
-    request = HttpRequest()
-    request.user = get_user_model().objects.get(username="rita")
-    return request
 
 
 @contextmanager
@@ -172,8 +211,8 @@ def set_up(world: World) -> Iterator[Scene]:
     world.ron.user_permissions.add(Permission.objects.get(codename="delegate_own"))
     delegate(world.ron, somebody("dora"), until=now("default") + timedelta(days=2), reason=EVIL, by=world.ron)
     with factories.declaring(world.worker) as declare:
-        stopped = _fill_flows(world, declare)
-        yield Scene(world, refused, world.request_of(refused.workflow), answered, ladder, short, stopped)
+        doubtful, stopped = _fill_flows(world, declare)
+        yield Scene(world, refused, world.request_of(refused.workflow), answered, ladder, short, doubtful, stopped)
     factories.forget()
     doubting.forget()
 
@@ -181,7 +220,7 @@ def set_up(world: World) -> Iterator[Scene]:
 def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     """Operations in doubt, a commitment, an event that nobody waits for, and a run that has used up its budget, which is given back."""
     doubting.probe_says.append(doubting.Unknown("The provider has been busy since this morning, and asks to be asked later"))
-    doubting.in_doubt(world.worker, doubting.PayProbed, key=EVIL)
+    doubtful = doubting.in_doubt(world.worker, doubting.PayProbed, key=EVIL)
     doubting.in_doubt(world.worker, key="a-key-without-any-space-" * 8)
     doubting.HoldThenPay.start({}, key="release-of-the-website-2026-11")
     flows.signal("scene-1", "t.nobody", key="nobody", payload={"said": EVIL})
@@ -195,4 +234,4 @@ def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     world.worker.run()
     for _ in range(2):
         gate.burn("t-page", "think", "", 1, "default")
-    return stopped
+    return doubtful, stopped
