@@ -102,7 +102,9 @@ def test_whoever_approves_while_somebody_fills_in_approves_nothing(world: World,
     for _ in range(ROUNDS // 5):
         request = world.ask(flow=OrderParts)
         approve = {"verdict": "approve", "digest": request.digest, "by": world.ron}
-        told, decided = together(answering(world, request, world.rita), lambda row=request, given=approve: decide(row.pk, **given))
+        told, decided = together(
+            answering(world, request, world.rita), lambda row=request, given=approve: decide(row.pk, **given)
+        )
         assert told
         assert decided.code in ("ANSWER_NOT_OFFERED", "ANSWERED_BEFORE")
         assert world.status(request) == "answered"
