@@ -181,7 +181,11 @@ class Request(models.Model):
 
     def __str__(self) -> str:
         if self.tool:
-            return gettext("%(tool)s at %(node)s (request %(request)s)") % {"tool": self.tool, "node": self.node, "request": self.pk}
+            return gettext("%(tool)s at %(node)s (request %(request)s)") % {
+                "tool": self.tool,
+                "node": self.node,
+                "request": self.pk,
+            }
         told = {"node": self.node, "revision": self.revision, "request": self.pk}
         return gettext("%(node)s, revision %(revision)s (request %(request)s)") % told
 

@@ -122,14 +122,14 @@ class ApprovalPlane:
         return found
 
     def asked(self, using: str, workflow_ids: Sequence[Any]) -> Mapping[Any, Sequence[Asked]]:
-        """All requests for approval of these workflows; what an answer made of a request is told apart from what became of the request later."""
+        """All requests of these workflows; what an answer made of a request is told apart from what became of the request later."""
         found: dict[Any, list[Asked]] = {}
         for row in store.of_workflows(workflow_ids, using):
             answered = STATUS_AFTER[row.answer].value if row.answer else ""
             question = row.candidate_node, row.ladder, tuple(row.answers), row.self_approval
             bound = row.digest, row.intent_version
             asked = Asked(
-                row.wait, row.node, str(row.id), *bound, answered, row.expires_at, row.used_by, question, row.revoked_at
+                row.wait, row.node, str(row.id), *bound, answered, row.expires_at, row.used_by, question, row.revoked_at, row.kind
             )
             found.setdefault(row.workflow, []).append(asked)
         return found

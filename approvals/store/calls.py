@@ -78,11 +78,11 @@ RETURNING id
 OPEN = """
 INSERT INTO outlast_approval_request (
     workflow_id, kind, wait_id, node, visit, tool, activity_seq, call, steps, escalation, ladder, bulk, subset, answers, self_approval,
-    candidate_node, candidate, digest, revision, intent_id, intent_version, epoch, policy_version, state_versions, requester_id, requester_label, asked_at,
-    expires_at, on_expiry, status, answer, step, given, escalated, audiences, claimed_label)
+    candidate_node, candidate, digest, revision, intent_id, intent_version, epoch, policy_version, state_versions, requester_id,
+    requester_label, asked_at, expires_at, on_expiry, status, answer, step, given, escalated, audiences, claimed_label)
 SELECT w.id, 'approval', o.id, o.node, %(visit)s::int, %(tool)s, %(activity)s::int, %(call)s::int, %(steps)s::jsonb,
-    %(escalation)s::jsonb, %(ladder)s, false, '', %(answers)s::text[], %(self_approval)s::bool, o.node, %(candidate)s::jsonb, %(digest)s, %(call)s::int, w.intent_id,
-    w.intent_version, w.epoch, w.policy_version, o.state_versions, w.user_id, w.user_label, flows_now(),
+    %(escalation)s::jsonb, %(ladder)s, false, '', %(answers)s::text[], %(self_approval)s::bool, o.node, %(candidate)s::jsonb, %(digest)s,
+    %(call)s::int, w.intent_id, w.intent_version, w.epoch, w.policy_version, o.state_versions, w.user_id, w.user_label, flows_now(),
     flows_now() + %(expires)s::float8 * interval '1 second', 'node:' || o.node, 'pending', '', 0, 0, 0, %(audiences)s::text[], ''
 FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
 WHERE o.id = %(wait)s::bigint AND o.status = 'open' AND o.epoch = w.epoch AND w.active_seq = %(activity)s::int

@@ -350,19 +350,20 @@ def newest(workflow_id: Any, nodes: Sequence[str], using: str) -> list[Newest]:
 
 
 OF_WORKFLOWS = """
-SELECT r.workflow_id, r.wait_id, r.node, r.id, r.digest, r.intent_version, r.answer, r.expires_at, r.used_by, r.candidate_node, r.ladder,
+SELECT r.workflow_id, r.kind, r.wait_id, r.node, r.id, r.digest, r.intent_version, r.answer, r.expires_at, r.used_by, r.candidate_node, r.ladder,
     r.answers, r.self_approval,
     (SELECT min(v.at) FROM outlast_review v WHERE v.request_id = r.id AND v.verdict = 'revoke' AND v.refused = '') AS revoked_at
 FROM outlast_approval_request r
-WHERE r.workflow_id = ANY (%(workflows)s::uuid[]) AND r.kind = 'approval' AND r.tool = '' ORDER BY r.workflow_id, r.id
+WHERE r.workflow_id = ANY (%(workflows)s::uuid[]) AND r.tool = '' ORDER BY r.workflow_id, r.id
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A request for approval as replay needs it."""
+    """A request as replay needs it."""
 
     workflow: UUID
+    kind: str
     wait: int
     node: str
     id: int
@@ -379,6 +380,6 @@ class Past:
 
 
 def of_workflows(workflows: Sequence[UUID], using: str) -> list[Past]:
-    """Every request of approval nodes of these workflows, each workflow's in the order in which they were asked."""
+    """Every request of nodes of these workflows, each workflow's in the order in which they were asked."""
     rows = run("requests of workflows", OF_WORKFLOWS, {"workflows": list(workflows)}, using)
-    return [Past(*(*row[:11], loads(row[11]), *row[12:])) for row in rows]
+    return [Past(*(*row[:12], loads(row[12]), *row[13:])) for row in rows]

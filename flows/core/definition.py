@@ -85,8 +85,8 @@ class Definition:
 
     @cached_property
     def asks_people(self) -> bool:
-        """Whether some node of this flow is an approval."""
-        return any(isinstance(node, Approval) for node in self.nodes.values())
+        """Whether some node of this flow puts a question to people."""
+        return any(node.asks_people for node in self.nodes.values())
 
     @cached_property
     def probes(self) -> Mapping[str, Fresh]:

@@ -118,7 +118,7 @@ class Asked(NamedTuple):
     """One question to people, behind the wait of that id. `answered`: the status that the answer gave it; "" if nobody answered.
 
     `question`: the node whose candidate it was about, the digest of the ladder, the answers, and whether one may answer oneself.
-    `revoked_at`: when a person took the approval back; None: nobody did.
+    `revoked_at`: when a person took the approval back; None: nobody did. `kind`: that of its wait.
     """
 
     wait: int
@@ -131,6 +131,7 @@ class Asked(NamedTuple):
     used_by: int | None
     question: tuple[str, str, tuple[str, ...], bool] = ("", "", (), False)
     revoked_at: datetime | None = None
+    kind: str = "approval"
 
 
 class Judged(NamedTuple):

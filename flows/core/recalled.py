@@ -125,7 +125,7 @@ def _look(course: Course, t: Logged, definition: Definition, state: State, verdi
 
 def _approval(course: Course, name: str, t: Logged, *, closing: bool) -> ApprovalFact | None:
     """What the human plane said then of the newest request of that node."""
-    asked = next((one for one in reversed(course.asked()) if one.node == name), None)
+    asked = next((one for one in reversed(course.asked()) if (one.node, one.kind) == (name, Approval.kind)), None)
     if asked is None:
         return None
     used = asked.used_by if asked.used_by is not None and asked.used_by <= course.opened else None

@@ -12,14 +12,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-import flows
 from approvals.models import Request, Review
 from tests.admin.test_decision_page import ESCAPED, EVIL, MARK, client_of, page, said, url
 from tests.support.approving import World
-from tests.support.filling import OrderParts, file, fill
-from tests.support.fixtures import declare
-
-__all__ = ["declare"]
+from tests.support.filling import AskInTheirWords, OrderParts, file, fill
 
 pytestmark = pytest.mark.req("C6", "F7")
 
@@ -156,19 +152,8 @@ def test_hostile_input_is_answered_with_a_page(world: World, more: dict[str, Any
         assert world.status(request) == "pending"
 
 
-def test_words_that_a_model_may_have_made_are_escaped_and_marked(world: World, declare: Any) -> None:
-    flow = declare(
-        "t-words",
-        ask=flows.Ask(
-            [flows.Field("x", kind="choice", choices={"a": EVIL}, label=EVIL, help=EVIL)],
-            why=EVIL,
-            role="approval reviewers",
-            deadline=flows.Deadline(hours=1, then=flows.ESCALATE),
-            then="done",
-        ),
-        done=flows.End(flows.COMPLETE),
-    )
-    shown = page(client_of("rita"), world.ask(flow=flow))
+def test_words_that_a_model_may_have_made_are_escaped_and_marked(world: World) -> None:
+    shown = page(client_of("rita"), world.ask(EVIL, flow=AskInTheirWords))
     assert "<script>alert" not in shown
     assert "\u202e" not in shown
     assert MARK in shown

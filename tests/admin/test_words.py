@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.utils.translation import trans_real

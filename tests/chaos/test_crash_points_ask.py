@@ -1,4 +1,4 @@
-"""Killed at every point of a run that asks for a file: the answer stands once, its file is there, and nothing is left that cannot be found."""
+"""Killed at every point of a run that asks for a file: the answer stands once, and its file is there."""
 
 from __future__ import annotations
 

@@ -19,16 +19,18 @@ from flows import (
     ESCALATE,
     Activity,
     Approval,
+    Ask,
     Budget,
     Candidate,
     Deadline,
     Decision,
     End,
+    Field,
     Sleep,
     Wait,
     hours,
 )
-from flows.core.protocol import RESUMED, SUSPENDING, WAIT_KINDS
+from flows.core.protocol import ASKING, RESUMED, SUSPENDING, WAIT_KINDS
 from flows.models import Budget as Ledger
 from flows.models import Operation
 from flows.models import Wait as WaitRow
@@ -42,7 +44,7 @@ pytestmark = pytest.mark.req("C5")
 
 Declare = Callable[..., type[flows.Flow]]
 #: Those that a node or the engine opens today.
-OPENED = ("timer", "retry_window", "event", "approval", "tool_approval", "human", "reconciliation")
+OPENED = ("timer", "retry_window", "event", "approval", "tool_approval", "ask", "human", "reconciliation")
 TO_COME = {"external_job", "resource", "dependency_health"}
 FAR = Deadline(days=30, then=ESCALATE)
 
@@ -61,6 +63,7 @@ def opened(kind: str, worker: LocalWorker, declare: Declare) -> Any:
     stands: dict[str, Any] = {
         "timer": Sleep(hours(1), then="done"),
         "event": Wait("t.kinds", key="k", then="done", deadline=FAR),
+        "ask": Ask([Field("amount", kind="integer")], role="leads", then="done", deadline=FAR),
         "approval": Approval(candidate="think", role="leads", expires=FAR, approved="done", denied="done"),
     }
     run = declare(
@@ -110,7 +113,7 @@ def test_a_cancel_withdraws_it_and_does_what_the_table_says_besides(worker: Loca
     flows.cancel(run)
     assert wait(kind).status == "withdrawn"
     requests = list(Request.objects.values_list("status", flat=True))
-    assert requests == (["cancelled"] if "approval" in kind else [])
+    assert requests == (["cancelled"] if kind in ASKING else [])
     settled_first = "what became of the effect is found out first"
     assert (status(run)[0] == "cancelling") == (means == settled_first), "nothing else holds up its end"
     assert Operation.objects.filter(workflow_id=run.id, status="uncertain").exists() == (means == settled_first)

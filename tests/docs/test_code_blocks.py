@@ -19,13 +19,14 @@ from approvals.core.binding import SENTENCES
 from approvals.core.status import RequestStatus
 from flows import checks, errors, registry
 from flows.core import definition as declared
-from flows.core import lint
+from flows.core import fields, lint
 from flows.core.nodes.base import Node
 from flows.services.attempt import Attempt
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-flow.md"
 APPROVALS = ROOT / "docs" / "how-to" / "approvals.md"
+FORMS = ROOT / "docs" / "how-to" / "forms.md"
 GATES = ROOT / "docs" / "how-to" / "gates.md"
 RELEASES = ROOT / "docs" / "how-to" / "releases.md"
 VERSIONS = ROOT / "docs" / "how-to" / "versions.md"
@@ -34,7 +35,17 @@ NODES = ROOT / "docs" / "reference" / "nodes.md"
 PAGES = [ROOT / "README.md", NODES, *sorted(ROOT.glob("docs/tutorial/*.md")), *sorted(ROOT.glob("docs/how-to/*.md"))]
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-KINDS = (flows.Activity, flows.Decision, flows.Branch, flows.Wait, flows.Sleep, flows.Approval, flows.Pipeline, flows.End)
+KINDS = (
+    flows.Activity,
+    flows.Decision,
+    flows.Branch,
+    flows.Wait,
+    flows.Sleep,
+    flows.Approval,
+    flows.Ask,
+    flows.Pipeline,
+    flows.End,
+)
 POLICIES = (
     flows.Retry,
     flows.Deadline,
@@ -146,6 +157,12 @@ def test_the_flow_in_the_readme_is_the_tutorials() -> None:
     assert refund(ROOT / "README.md") == refund(TUTORIAL)
 
 
+def test_the_flow_of_the_page_about_forms_passes_the_checks() -> None:
+    with written_in(FORMS):
+        assert [flow.__name__ for flow in declared.DECLARED] == ["BuyTools"]
+        assert checks.check_flows(None) == []
+
+
 # ---------------------------------------------------------------- completeness
 
 
@@ -156,6 +173,13 @@ def test_each_refusal_of_an_answer_has_its_line() -> None:
 
 def test_each_status_of_a_request_has_its_line() -> None:
     assert sorted(first_column(section(APPROVALS, "## The status of a request"))) == sorted(RequestStatus)
+
+
+def test_each_kind_of_field_has_its_line() -> None:
+    assert tuple(name for name in first_column(FORMS.read_text())) == fields.KINDS
+    assert {field.name for field in dataclasses.fields(flows.Field)} == set(
+        re.findall(r"[a-z]+(?==…)|(?<=Field\()name", section(NODES, "### Ask"))
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

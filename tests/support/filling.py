@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.files.base import ContentFile
+from django.db import transaction
 
 from approvals.api import Answered, answer
 from approvals.models import Request
@@ -66,10 +67,31 @@ class ChooseAWay(Flow):
     stopped = End(FAILED)
 
 
+def worded(state: State) -> list[Field]:
+    (text,) = state.input["values"]
+    return [Field("x", kind="choice", choices={"a": text}, label=text, help=text)]
+
+
+class AskInTheirWords(Flow):
+    """Whatever is said in the form comes from outside."""
+
+    ask = Ask(
+        worded, why=lambda state: state.input["values"][0], role=ROLE, deadline=Deadline(hours=1, then=ESCALATE), then="done"
+    )
+    done = End(COMPLETE)
+
+
 def fill(world: World, request: Request, by: Any = None, files: Any = None, digest: str = "", **values: Any) -> Answered:
     """Answer as Rita, rightly unless something else is said; a value of None is left out."""
     given = {name: value for name, value in {**VALUES, **values}.items() if value is not None}
     return answer(request, values=given, files=files, digest=digest or request.digest, by=by or world.rita)
+
+
+def fill_and_roll_back(world: World, request: Request, **more: Any) -> None:
+    """An answer inside a transaction of the caller, which fails."""
+    with transaction.atomic():
+        assert fill(world, request, **more)
+        raise ZeroDivisionError
 
 
 def file(content: bytes = b"%PDF-1.7 signed", name: str = "contract.pdf") -> ContentFile:  # type: ignore[type-arg]
