@@ -12,6 +12,7 @@ from approvals.api import BadPeriod, backlog, delegate, lives, waiting
 from flows.core.errors import UnknownWorkflow
 from flows.services.clock import now
 from tests.support.approving import ROLE, AskYesOrNo, World
+from tests.support.filling import OrderParts, fill
 from tests.support.laddering import MANAGERS, POOL, PublishPersonally, ask_long, somebody
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.req("F5", "Q1")]
@@ -174,6 +175,20 @@ def test_an_open_question_counts_until_now(world: World) -> None:
     (life,) = lives([request.workflow_id])
     assert near(life.human, 4)
     assert near(life.life, 4)
+
+
+@pytest.mark.req("C6")
+def test_forms_and_parts_are_waited_for_as_approvals_are(world: World) -> None:
+    request = world.ask(flow=OrderParts)
+    world.clock.move(hours=2)
+    assert (shown(of("role", ROLE)), backlog()[0].open) == ((1, 0, 0, 1), 1)
+    assert fill(world, request)
+    world.worker.run()
+    found = of("role", ROLE)
+    assert shown(found) == (1, 1, 0, 0)
+    assert near(found.p50, 2)
+    assert [(one.name, one.answered, one.approved) for one in waiting().people] == [("rita", 1, 0)]
+    assert near(lives([request.workflow_id])[0].human, 2)
 
 
 def test_the_backlog(world: World) -> None:
