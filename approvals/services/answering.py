@@ -10,7 +10,7 @@ No file is stored while a lock is held. One that was stored for an answer that i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -19,7 +19,7 @@ from approvals.core.binding import Refusal, judge
 from approvals.core.status import ANSWER, RequestKind, RequestStatus
 from approvals.models import Request
 from approvals.services import people, uploads
-from approvals.services.facts import request_facts
+from approvals.services.facts import digest_of, request_facts
 from approvals.services.locked import UnknownRequest, locked, request_id_of
 from approvals.services.notices import owing
 from approvals.services.taking import ACCEPTED, Given, NobodyAnswers, clean, code_of, facts_of, noted, take, wake
@@ -82,7 +82,7 @@ def answer(
     identify.user(by, NobodyAnswers)
     seen = clean("the digest", digest, 200)
     values, files = _mapping("values", values), _mapping("files", files)
-    if both := sorted(set(values) & set(files)):
+    if both := [name for name in values if name in files]:
         raise PayloadError("the answer", f"gives {both[0]!r:.60} among the values and among the files")
     row = Request.objects.using(alias).select_related("workflow").filter(pk=request_id).first()
     if row is None:
@@ -108,10 +108,16 @@ def answer(
 
 def form_of(row: Request) -> list[dict[str, Any]]:
     """The fields of a request, as they were asked; none of what is no form."""
-    if row.kind != RequestKind.ASK:
-        return []
-    form: list[dict[str, Any]] = payload.decode(row.candidate)["value"]["fields"]
-    return form
+    found: list[dict[str, Any]] = body_of(row)["fields"]
+    return found
+
+
+def body_of(row: Request) -> Mapping[str, Any]:
+    """What is asked: "why" and "fields". Nothing of what is no form, or was altered behind the record: that may be of any shape."""
+    if row.kind != RequestKind.ASK or digest_of(row.candidate) != row.digest:
+        return {"why": "", "fields": []}
+    found: Mapping[str, Any] = payload.decode(row.candidate)["value"]
+    return found
 
 
 def _mapping(name: str, given: Any) -> Mapping[str, Any]:
@@ -168,7 +174,7 @@ def _answered(
 def _with_paths(given: Given, kept: Mapping[str, str]) -> Given:
     values = given.values or {}
     named = {name: {**values[name], "path": path} for name, path in kept.items()}
-    return Given(given.verdict, given.digest, given.comment, given.user, given.label, {**values, **named})
+    return replace(given, values={**values, **named})
 
 
 def _write(row: Request, given: Given, using: str, *, ready: bool) -> bool | None:

@@ -10,10 +10,9 @@ from typing import Any
 from approvals.core.binding import Refusal, may_answer
 from approvals.models import Request, Review
 from approvals.services import people
-from approvals.services.answering import form_of
+from approvals.services.answering import body_of
 from approvals.services.facts import request_facts
 from approvals.services.packet import MAX_REVIEWS
-from flows.core import payload
 from flows.services.clock import now
 
 
@@ -39,8 +38,8 @@ def asked(request: Request, user: Any, using: str) -> Asked:
         request=request,
         now=now(using),
         sound=known.sound_digest == request.digest,
-        why=payload.decode(request.candidate)["value"]["why"],
-        form=form_of(request),
+        why=body_of(request)["why"],
+        form=body_of(request)["fields"],
         answer=answer_of(request, using),
         refusal=may_answer(known, people.facts(user, request)),
         reviews=list(Review.objects.using(using).filter(request_id=request.pk).order_by("-pk")[:MAX_REVIEWS]),

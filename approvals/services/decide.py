@@ -21,7 +21,7 @@ from approvals.core.seats import open_to
 from approvals.core.status import ANSWERS, STATUS_AFTER
 from approvals.models import Request
 from approvals.services import people, turns
-from approvals.services.locked import UnknownRequest, locked, request_id_of
+from approvals.services.locked import locked, request_id_of
 from approvals.services.notices import owing
 from approvals.services.taking import ACCEPTED, ALREADY, Given, NobodyAnswers, clean, code_of, noted, take, wake
 from approvals.store import requests as store
@@ -36,7 +36,6 @@ __all__ = [
     "MAX_COMMENT",
     "Decided",
     "NobodyAnswers",
-    "UnknownRequest",
     "UnknownVerdict",
     "clean",
     "decide",

@@ -67,7 +67,9 @@ def delegate(
     """
     alias = identify.alias(using)
     for user in (giver, to, by):
-        identify.user(user, lambda: BadDelegation("A delegation is made by a user, from a user, to a user of this project."))
+        identify.user(
+            user, lambda: BadDelegation("A delegation is made by a user, from a user, to a user of this project: pass by=user.")
+        )
     warrant.check(by, OWN if by.pk == giver.pk else ANY, alias)
     why = warrant.reason(reason, "why somebody stands in")
     names = {key: identify.reason(value.strip(), 200) for key, value in (("role", role), ("pool", pool), ("flow", flow))}
@@ -99,7 +101,7 @@ def end_delegation(delegation: Any, *, by: Any, using: str | None = None) -> boo
     """
     alias = identify.alias(using)
     number = getattr(delegation, "pk", delegation)
-    identify.user(by, lambda: BadDelegation("A delegation is revoked by a user of this project."))
+    identify.user(by, lambda: BadDelegation("A delegation is revoked by a user of this project: pass by=user."))
     with committing("end delegation", alias):
         row = Delegation.objects.using(alias).select_for_update().filter(pk=number).first()
         if row is None:

@@ -31,7 +31,7 @@ def judged(request_id: int, row: store.Recorded, using: str) -> RequestFacts:
         self_approval=row.self_approval,
         requester=persons.get(row.requester),
         digest=row.digest,
-        sound_digest=_digest(row.candidate),
+        sound_digest=digest_of(row.candidate),
         intent_version=row.intent_version,
         intent_version_now=row.intent_version_now,
         intent_status=row.intent_status,
@@ -60,8 +60,8 @@ def _counted(one: reviews.TakenRow, persons: dict[object, Hashable]) -> frozense
     return frozenset(persons[user] for user in (one.by, one.for_user) if user in persons)
 
 
-def _digest(stored: object) -> str | None:
-    """The digest of the frozen candidate, computed anew as the gate does before the effect; None if it has none."""
+def digest_of(stored: object) -> str | None:
+    """The digest of the frozen candidate, or form, computed anew as the gate does before the effect; None if it has none."""
     try:
         candidate = payload.decode(stored)
         body = {"choice": candidate["choice"], "value": candidate["value"]}

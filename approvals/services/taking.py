@@ -29,9 +29,9 @@ from flows.core.errors import HalfMove, PayloadError, UsageError
 from flows.services import identify
 from flows.services.hinting import hint_ready
 from flows.store import events
-from flows.store.sql import committing, dumps
+from flows.store.sql import dumps
 
-__all__ = ["ACCEPTED", "ALREADY", "Given", "NobodyAnswers", "clean", "code_of", "committing", "noted", "take", "wake"]
+__all__ = ["ACCEPTED", "ALREADY", "Given", "NobodyAnswers", "clean", "code_of", "facts_of", "noted", "take", "wake"]
 
 logger = logging.getLogger("outlast.approvals")
 

@@ -54,12 +54,15 @@ def measured(name: str, given: Any, most: int) -> Measured:
     if file is None:
         raise PayloadError(f"the file {name}", f"must be a file that can be read, got {type(given).__name__}")
     digest, size = hashlib.sha256(), 0
-    file.seek(0)
-    while size <= most and (chunk := file.read(File.DEFAULT_CHUNK_SIZE)):
-        if not isinstance(chunk, bytes):
-            raise PayloadError(f"the file {name}", "has to be opened in binary mode")
-        digest.update(chunk)
-        size += len(chunk)
+    try:
+        file.seek(0)
+        while size <= most and (chunk := file.read(File.DEFAULT_CHUNK_SIZE)):
+            if not isinstance(chunk, bytes):
+                raise PayloadError(f"the file {name}", "has to be opened in binary mode")
+            digest.update(chunk)
+            size += len(chunk)
+    except (AttributeError, OSError, ValueError) as fault:
+        raise PayloadError(f"the file {name}", f"cannot be read from its beginning ({type(fault).__name__})") from fault
     claimed = getattr(file, "size", None) if size > most else None
     told = Upload(str(file.name or ""), max(size, claimed or 0), str(getattr(file, "content_type", "") or ""))
     return Measured(told, digest.hexdigest(), file)
@@ -104,7 +107,9 @@ def opened(path: str) -> File[Any]:
 
 
 def remove_unreferenced(*, older_than: timedelta = timedelta(days=1), using: str | None = None) -> int:
-    """Remove the files that no answer names, as a crash leaves them; how many.
+    """Remove the files that no answer of this database names, as a crash leaves them; how many.
+
+    Two databases that share a storage need a place of their own in it: to each, the files of the other are files that no answer names.
 
     Args:
         older_than: younger ones are left: their answer may be about to be committed.

@@ -47,6 +47,11 @@ GIVEN: dict[Any, dict[str, Any]] = {
     competence.open_again: {"flow": "t-line", "node": "first", "reason": "x"},
     resolve.resolve: {"operation": "x", "verdict": "happened", "reason": "x"},
     approvals_api.decide: {"request": 1, "verdict": "approve", "digest": "x"},
+    approvals_api.answer: {"request": 1, "values": {}, "digest": "x"},
+    approvals_api.revoke: {"request": 1, "reason": "x"},
+    approvals_api.assign: {"request": 1, "to": None},
+    approvals_api.delegate: {"giver": None, "to": None, "until": None, "reason": "x"},
+    approvals_api.end_delegation: {"delegation": 1},
 }
 
 MODULES: tuple[ModuleType, ...] = (api, approvals_api, policies, budgets, commitments, releases, competence, resolve)
@@ -65,7 +70,7 @@ def nobody() -> Iterator[Any]:
 def refused(call: Callable[..., Any], given: Mapping[str, Any], by: Any) -> str:
     with pytest.raises(UsageError) as caught:
         call(**given, by=by)
-    assert caught.value.code in ("NOT_A_USER", "NOBODY_RAISES", "NOBODY_RESOLVES", "NOBODY_ANSWERS")
+    assert caught.value.code in ("NOT_A_USER", "NOBODY_RAISES", "NOBODY_RESOLVES", "NOBODY_ANSWERS", "BAD_DELEGATION")
     return str(caught.value)
 
 

@@ -285,6 +285,7 @@ def test_a_dispatcher_may_be_left_away_and_a_provider_may_not(settings: Any) -> 
         ("ADMIN_URL", (None,)),
         ("NOTICE_FROM", (3,)),
         ("NOTICE_DIGEST_SECONDS", (0, "1 h", True)),
+        ("UPLOAD_STORAGE", (3, "nowhere")),
         ("OVERLOAD_SECONDS", (0, -1, "60", True)),
         ("PREPARED_STATEMENTS", ("yes", 1)),
     ],

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 import flows
@@ -224,16 +226,20 @@ def test_an_answer_to_another_form_is_refused(world: World) -> None:
     assert world.status(request) == "pending"
 
 
-def test_a_form_that_was_altered_by_hand_cannot_be_answered(world: World) -> None:
+@pytest.mark.parametrize(
+    "altered", ["jsonb_set(candidate, '{value,why}', '\"other\"')", "'{}'", "jsonb_set(candidate, '{value,fields}', '[7]')"]
+)
+def test_a_form_that_was_altered_by_hand_cannot_be_answered(world: World, altered: str) -> None:
     request = asked(world)
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE outlast_approval_request DISABLE TRIGGER USER")
-        cursor.execute(
-            "UPDATE outlast_approval_request SET candidate = jsonb_set(candidate, '{value,why}', '\"other\"') WHERE id = %s",
-            [request.pk],
-        )
+        cursor.execute(f"UPDATE outlast_approval_request SET candidate = {altered} WHERE id = %s", [request.pk])
         cursor.execute("ALTER TABLE outlast_approval_request ENABLE TRIGGER USER")
     assert told(fill(world, request)) == "CANDIDATE_INVALID"
+    client = Client()
+    client.force_login(world.rita)
+    shown = client.get(reverse("admin:outlast_approvals_request_decide", args=[request.pk])).content.decode()
+    assert "does not hash to this digest. It cannot be answered." in shown
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,12 @@ def test_no_more_of_it_is_read_than_may_be_kept(settings: Any) -> None:
     assert endless.read_so_far < 400_000
 
 
-def test_text_is_no_file(world: World) -> None:
-    with pytest.raises(PayloadError, match="binary"):
-        fill(world, asked(world), files={"contract": io.StringIO("text")})
+class Closed(io.BytesIO):
+    def seek(self, *args: Any) -> int:
+        raise ValueError("I/O operation on closed file")
+
+
+@pytest.mark.parametrize(("given", "told"), [(io.StringIO("text"), "binary"), (Closed(), "from its beginning"), (5, "got int")])
+def test_what_cannot_be_read_is_no_file(world: World, given: Any, told: str) -> None:
+    with pytest.raises(PayloadError, match=told):
+        fill(world, asked(world), files={"contract": given})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flows.core import canonical, lint
+from flows.core import canonical, graph, lint
 from flows.core.definition import Definition
 from flows.core.errors import DefinitionError
 from flows.core.fields import Field
@@ -194,3 +194,11 @@ def test_no_gate_may_stand_on_an_ask() -> None:
     (found,) = lint.problems(flow)
     assert (found.id, found.message) == ("outlast_flows.E016", "Node 'act': approved_by='ask' is not an Approval.")
     assert flow.approvals == frozenset()
+
+
+def test_it_is_drawn_as_what_waits_for_people() -> None:
+    flow = one(fresh((WAY,), then="", route_by="way", choices=ROUTES))
+    drawn = graph.mermaid(flow)
+    assert 'n0[/"ask<br/>ask, 1 h at most"/]' in drawn
+    assert 'n0 -->|"left, right"| n1' in drawn
+    assert graph.FILLS["ask"] in graph.svg(flow)
