@@ -11,6 +11,12 @@ from django.utils.translation import gettext
 from flows.core import visible
 
 
+def editable(value: Any) -> str:
+    """The value as JSON for a person to change; a character that hides is written as JSON's own escape, so it can be seen and stays the same."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    return "".join(json.dumps(one)[1:-1] if visible.is_hidden(one) else one for one in text)
+
+
 class JsonField(forms.CharField):
     """The value behind the text; None for no text."""
 

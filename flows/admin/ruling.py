@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +11,7 @@ from django.contrib import messages
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from flows.admin.json_field import JsonField
+from flows.admin.json_field import JsonField, editable
 from flows.admin.reasoned import ReasonedForm, Took
 from flows.core import payload, visible
 from flows.models import Competence, Policy
@@ -44,7 +43,7 @@ class PublishForm(ReasonedForm):
 
 def publish_form(obj: Policy, data: Mapping[str, Any] | None) -> PublishForm:
     """It begins with what the newest version says."""
-    text = json.dumps(payload.decode(obj.body), ensure_ascii=False, indent=1)
+    text = editable(payload.decode(obj.body))
     return PublishForm(data, initial={"after": obj.version, "body": text, "blocks": obj.blocks})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -107,6 +108,14 @@ def client_of(name: str, **options: Any) -> Client:
 
 def said(response: Any) -> str:
     return " ".join(str(message) for message in response.context["messages"])
+
+
+def test_what_hides_in_a_policy_can_be_seen_where_it_is_changed(world: World) -> None:
+    body = {"why": "\u202e\U000e0041 Größe", "limit": 5}
+    policies.publish("payments", body)
+    text = may(world, "publish_policy").get(policy_url()).context["decide_form"]["body"].value()
+    assert r"\u202e\udb40\udc41 Größe" in text
+    assert json.loads(text) == body
 
 
 def test_the_next_version_is_published_from_the_page_of_the_newest(world: World) -> None:
