@@ -68,9 +68,10 @@ def vars_of_store() -> dict[str, str]:
     from flows.store import advance, attempts, claim, events, leave, load, locks, move, recover, start, tick, timers, workers
 
     modules = (advance, attempts, claim, events, leave, load, locks, move, recover, start, tick, timers, workers)
-    return {
+    found = {
         name: value for module in modules for name, value in vars(module).items() if name.isupper() and isinstance(value, str)
     }
+    return {**found, "LOOK": tick.statement(tick.LOOK), "IDLE": tick.statement(tick.IDLE)}
 
 
 class Died(BaseException):
