@@ -13,6 +13,7 @@ from django.utils.translation import gettext
 from approvals.admin import asking, page
 from approvals.admin.base import RequestPages
 from approvals.admin.forms import AnswerForm, AssignForm, RevokeForm
+from approvals.core.narrow import BadPart
 from approvals.core.status import RequestKind
 from approvals.models import Request
 from approvals.services import acts, inbox, people
@@ -83,14 +84,20 @@ class DecisionPages(RequestPages):
     def _take(self, request: HttpRequest, obj: Request, form: AnswerForm) -> HttpResponse:
         """Hand the answer to the service; then on to the next request, or back to this one if it was refused."""
         given = form.cleaned_data
-        decided = decide(
-            obj,
-            verdict=given["verdict"],
-            digest=given["digest"],
-            comment=given["comment"],
-            by=request.user,
-            using=self.alias,
-        )
+        keep = given["keep"] if given["verdict"] == "narrow" else None
+        try:
+            decided = decide(
+                obj,
+                verdict=given["verdict"],
+                digest=given["digest"],
+                comment=given["comment"],
+                keep=keep,
+                by=request.user,
+                using=self.alias,
+            )
+        except BadPart:
+            form.add_error("keep", gettext("Tick what is kept: some of it, and not all."))
+            return self._show(request, obj, answer=form)
         if not self.tell(request, obj, decided.code, decided.sentence):
             return HttpResponseRedirect(self.decide_url(obj.pk))
         following = inbox.next_for(request.user, other_than=obj.pk, using=self.alias)

@@ -14,6 +14,9 @@ from flows.admin.reasoned import LeadingForm, ReasonedForm
 from flows.core import visible
 from flows.services import identify
 
+#: So many members of a list are offered one by one, where a part of it may be kept.
+MAX_PARTS = 200
+
 
 class AnswerForm(LeadingForm):
     """Checks the form of an answer; whether it counts is the service's business."""
@@ -31,9 +34,13 @@ class AnswerForm(LeadingForm):
         widget=forms.Textarea(attrs={"rows": 4, "cols": False, "aria-describedby": "oa-comment-help oa-comment-errors"}),
     )
 
+    keep = forms.TypedMultipleChoiceField(required=False, coerce=int, choices=[(str(n), n) for n in range(MAX_PARTS)])
+
     def clean(self) -> dict[str, Any]:
-        """A no says why."""
+        """A no says why; what is kept is some of what there is."""
         data = super().clean() or self.cleaned_data
+        if data.get("verdict") == "narrow" and not data.get("keep"):
+            self.add_error("keep", _("Tick what is kept: some of it, and not all."))
         if data.get("verdict") in NEEDS_COMMENT and not data.get("comment", "").strip() and "comment" not in self.errors:
             self.add_error("comment", _("Say why: the next step reads your comment when you request changes or deny."))
         return data

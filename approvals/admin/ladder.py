@@ -37,7 +37,13 @@ def context(packet: Packet) -> dict[str, Any]:
 
 def review(row: Review, steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One thing that somebody said. `steps`: of the request; the name of the step is said where there are several."""
-    said = {"approve": _("approve"), "changes": _("request changes"), "deny": _("deny"), REVOKE: _("took the approval back")}
+    said = {
+        "approve": _("approve"),
+        "changes": _("request changes"),
+        "deny": _("deny"),
+        "narrow": _("keep a part"),
+        REVOKE: _("took the approval back"),
+    }
     step = steps[row.step]["name"] if len(steps) > 1 and row.step < len(steps) else ""
     return {
         "row": row,

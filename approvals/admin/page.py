@@ -11,7 +11,7 @@ from django.utils.timesince import timeuntil
 from django.utils.translation import gettext as _
 
 from approvals.admin import ladder
-from approvals.admin.forms import AnswerForm
+from approvals.admin.forms import MAX_PARTS, AnswerForm
 from approvals.core.diff import Change, Line
 from approvals.core.evidence import Row
 from approvals.core.status import RequestStatus
@@ -21,6 +21,8 @@ from flows.admin import rendering
 from flows.core import visible
 
 MAX_SUBJECT = 120
+#: So much of a member of a list is shown where it can be ticked; the candidate above shows all of it.
+MAX_PART = 200
 
 
 def subject(request: Request) -> str:
@@ -80,6 +82,7 @@ def context(packet: Packet, form: AnswerForm) -> dict[str, Any]:
         "silence": silence(request),
         "refusal": rendering.inline(_(packet.refusal.template) % packet.refusal.params) if packet.refusal else "",
         "buttons": _buttons(packet),
+        "parts": _parts(packet, form),
         "reviews": [ladder.review(review, request.steps) for review in packet.reviews],
         **ladder.context(packet),
     }
@@ -103,11 +106,24 @@ def _buttons(packet: Packet) -> list[dict[str, str]]:
         "approve": _("Approve this exact candidate"),
         "changes": _("Request changes"),
         "deny": _("Deny"),
+        "narrow": _("Keep only what is ticked"),
     }
+    needs = {"approve": packet.sound, "narrow": packet.sound and 1 < len(packet.parts) <= MAX_PARTS}
     return [
         {"verdict": verdict, "label": words[verdict], "leads": target}
         for verdict, target in packet.routes.items()
-        if verdict != "approve" or packet.sound
+        if needs.get(verdict, True)
+    ]
+
+
+def _parts(packet: Packet, form: AnswerForm) -> list[dict[str, Any]]:
+    """The members of the list of which a part may be kept, each with its number; ticked as they were posted."""
+    if not 1 < len(packet.parts) <= MAX_PARTS:
+        return []
+    ticked = {str(one) for one in form["keep"].value() or ()}
+    return [
+        {"number": number, "html": rendering.inline(shortened(text, MAX_PART)), "ticked": str(number) in ticked}
+        for number, text in enumerate(packet.parts)
     ]
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from django.db.models import F
 
 from approvals.core.binding import Refusal, may_answer, place_of
-from approvals.core.diff import Diff, compare
+from approvals.core.diff import Diff, compare, text_of
 from approvals.core.evidence import Row, apart, rows
 from approvals.core.ladder import Call, Rung, calls, rungs
+from approvals.core.narrow import members
 from approvals.core.seats import Place
 from approvals.core.status import ANSWERS
 from approvals.models import Request, Review
@@ -51,7 +52,7 @@ class Packet:
     `routes`: verdict → the node it leads to, for the answers on offer. `opens`: the nodes whose gate asks for this approval.
     `words`: text in which the model speaks for itself, by its place; it is unverified and shown last. `checks`: what verifiers of the flow
     recorded about exactly this candidate. `approvals`: those that are counted, oldest first. `place`: in whose name an answer of this user
-    would count; None: they may not answer. `acts`: what else they may do.
+    would count; None: they may not answer. `acts`: what else they may do. `parts`: the members of the list of which a part may be kept.
     """
 
     request: Request
@@ -72,6 +73,7 @@ class Packet:
     approvals: Sequence[Review]
     place: Place | None
     acts: Acts
+    parts: Sequence[str]
 
 
 def packet(request: Request, user: Any, using: str, *, since: int | None = None) -> Packet:
@@ -106,6 +108,7 @@ def packet(request: Request, user: Any, using: str, *, since: int | None = None)
         approvals=_approvals(request, using),
         place=place_of(known, person) if refusal is None else None,
         acts=acts(request, user, moment, using, answers=refusal is None) if user is not None else Acts(),
+        parts=[text_of(one) for one in members(candidate, request.subset)] if request.subset else [],
     )
 
 
