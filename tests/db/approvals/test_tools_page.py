@@ -58,4 +58,4 @@ def test_every_error_has_its_line() -> None:
 def test_the_words_for_answers_are_those_of_nodes() -> None:
     from approvals.core.tools import ANSWERS
 
-    assert set(ANSWERS) == set(status.ANSWERS.values())
+    assert set(ANSWERS) == set(status.ANSWERS.values()) - {"narrowed"}, "a call is made as it was asked about"
