@@ -248,7 +248,7 @@ class OperationAdmin(RunRecordAdmin):
 
     def _page(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
         request.current_app = self.admin_site.name
-        always = {**self.admin_site.each_context(request), "opts": self.opts}
+        always = {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media}
         response = TemplateResponse(request, template, {**always, **context})
         response.headers["Cache-Control"] = "no-store"
         return response

@@ -35,6 +35,8 @@ def test_no_page_has_a_grave_fault_for_people_with_a_disability(filled: Scene, a
             found.append(f"{page.name}-{width}: the page scrolls sideways")
         if tab.do("document.title") == "owned":
             found.append(f"{page.name}: text became code")
+        if not tab.do(STYLED):
+            found.append(f"{page.name}: it has not our style sheet")
         found += [f"{page.name}: a hidden character in {text!r}" for text in tab.do(HIDDEN)]
         tab.complaints.clear()  # the audit's own attempts
     assert not found, "\n".join(found)
@@ -48,6 +50,10 @@ def test_what_is_wrong_would_be_noticed(filled: Scene, address: str, tab: Page) 
     assert [one["rule"] for one in axe.violations(tab)] == ["button-name"]
     assert tab.do(HIDDEN) == ["\u202etxet"]
 
+
+#: What we draw is on pages with our style sheet only.
+STYLED = """!document.querySelector('.oa-page, .oa-chip, .oa-text') || document.title.includes('hange history')
+  || [...document.styleSheets].some(one => (one.href || '').endsWith('/outlast_flows/admin.css'))"""
 
 #: Texts, and the title, in which a character stands that nobody sees or that turns others round. What people typed into a field is theirs.
 HIDDEN = r"""[document.title, ...document.body.innerText.split('\n')].filter(text =>
