@@ -21,6 +21,7 @@ from approvals.services import inbox, uploads
 from approvals.services.answering import INVALID, Answered, answer, form_of
 from approvals.services.asked import Asked, asked, file_of
 from flows.admin import rendering
+from flows.admin.reasoned import LeadingForm
 from flows.core import visible
 from flows.core.fields import TEXT
 
@@ -40,7 +41,7 @@ DOWNLOADED = {
 }
 
 
-class AskedForm(forms.Form):
+class AskedForm(LeadingForm):
     """The fields of one request. What must be given, and how much of it, the service says."""
 
     use_required_attribute = False

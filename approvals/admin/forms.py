@@ -52,7 +52,7 @@ class RevokeForm(ReasonedForm):
     purpose = "revoke"
 
 
-class TogetherForm(forms.Form):
+class TogetherForm(LeadingForm):
     """What is said of several requests at once, and the selection as it was shown and signed."""
 
     selection = forms.CharField(widget=forms.HiddenInput)
@@ -79,7 +79,7 @@ class ApproveEachForm(TogetherForm):
     )
 
 
-class AssignForm(forms.Form):
+class AssignForm(LeadingForm):
     """Who looks at it. Offered are people who may answer it; whether they still may is the service's business."""
 
     to = forms.ChoiceField(

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals.core.notices import NoticeKind
 from approvals.models import Notice
+from approvals.models.notice import KINDS
 from flows.admin import rendering
 from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin
 from flows.models.notice import OWED
@@ -46,7 +47,7 @@ class KindFilter(OfferedFilter):
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(kind.value, kind.value) for kind in NoticeKind]
+        return [(kind.value, str(KINDS[kind])) for kind in NoticeKind]
 
     def narrowed(self, request: HttpRequest, queryset: QuerySet[Notice]) -> QuerySet[Notice]:
         return queryset.filter(kind=self.value()) if self.value() else queryset
@@ -81,7 +82,7 @@ class NoticeAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("kind"))
     def shown_kind(self, obj: Notice) -> SafeString:
-        return rendering.chip(obj.kind)
+        return rendering.chip(obj.kind, str(KINDS[NoticeKind(obj.kind)]))
 
     @admin.display(description=_("request"))
     def of_request(self, obj: Notice) -> SafeString:

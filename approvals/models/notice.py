@@ -5,11 +5,22 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from approvals.core.notices import NoticeKind
 from approvals.models.request import Request
 from flows.models.notice import OWED, Owed
+
+KINDS = {
+    NoticeKind.ASKED: pgettext_lazy("notice", "asked"),
+    NoticeKind.REMINDER: pgettext_lazy("notice", "reminder"),
+    NoticeKind.ESCALATED: pgettext_lazy("notice", "escalated"),
+    NoticeKind.ASSIGNED: pgettext_lazy("notice", "assigned"),
+    NoticeKind.DECIDED: pgettext_lazy("notice", "decided"),
+    NoticeKind.REVOKED: pgettext_lazy("notice", "taken back"),
+    NoticeKind.WITHDRAWN: pgettext_lazy("notice", "withdrawn"),
+}
 
 #: Not for one person: what has happened, or what a channel for all is told of it.
 FOR_ALL = Q(user_label="")
@@ -50,4 +61,5 @@ class Notice(Owed):
         indexes = [models.Index(fields=["created_at"], name="outlast_approval_notice_owed", condition=OWED)]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.number} of request {self.request_id}"
+        told = {"kind": KINDS[NoticeKind(self.kind)], "request": self.request_id}
+        return gettext("%(kind)s (request %(request)s)") % told

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 #: What the sender still has to look at.
 OWED = Q(sent_at__isnull=True, gave_up_at__isnull=True)
@@ -17,12 +18,12 @@ class Owed(models.Model):
     will be; `why` says the reason of that, or what went wrong at the last try.
     """
 
-    created_at = models.DateTimeField()
-    due_at = models.DateTimeField(null=True)
-    tries = models.IntegerField(default=0)
-    sent_at = models.DateTimeField(null=True)
-    gave_up_at = models.DateTimeField(null=True)
-    why = models.TextField(blank=True, default="", db_default="")
+    created_at = models.DateTimeField(_("noted"))
+    due_at = models.DateTimeField(_("due"), null=True)
+    tries = models.IntegerField(_("tries"), default=0)
+    sent_at = models.DateTimeField(_("sent"), null=True)
+    gave_up_at = models.DateTimeField(_("given up"), null=True)
+    why = models.TextField(_("why"), blank=True, default="", db_default="")
 
     class Meta:
         abstract = True

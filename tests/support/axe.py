@@ -29,6 +29,7 @@ GRAVE = ("serious", "critical")
 DJANGOS = (
     ("link-in-text-block", ".breadcrumbs"),  # told from the text by colour alone
     ("link-in-text-block", "#changelist-search .small, #changelist-filter-extra-actions"),  # "Show all", on a narrow screen
+    ("aria-prohibited-attr", ".selector .help-tooltip"),  # the help of its two lists for choosing several
     ("label-title-only", "#searchbar"),  # its label is a picture; a screen reader hears the picture's text
 )
 
