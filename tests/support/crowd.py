@@ -24,12 +24,12 @@ SELECT md5('w' || n)::uuid, 'publish-news', 1, 'f', 'news-' || n, jsonb_build_ob
 FROM generate_series(1, %(pending)s) n;
 
 INSERT INTO outlast_approval_request (
-    workflow_id, wait_id, node, visit, steps, escalation, ladder, bulk, answers, self_approval, candidate_node, candidate, evidence, digest,
-    revision, intent_id, intent_version, epoch, policy_version, requester_id, requester_label, asked_at, expires_at, on_expiry, status, answer,
-    answered_at, step, given, escalated, audiences, claimed_label)
-SELECT md5('w' || w)::uuid, n, CASE WHEN n > %(decided)s THEN 'ask' ELSE 'past' END, 1,
+    workflow_id, kind, wait_id, node, visit, steps, escalation, ladder, bulk, subset, answers, self_approval, candidate_node, candidate,
+    evidence, digest, revision, intent_id, intent_version, epoch, policy_version, requester_id, requester_label, asked_at,
+    expires_at, on_expiry, status, answer, answered_at, step, given, escalated, audiences, claimed_label)
+SELECT md5('w' || w)::uuid, 'approval', n, CASE WHEN n > %(decided)s THEN 'ask' ELSE 'past' END, 1,
     jsonb_build_array(jsonb_build_object('name', 'Reviewers', 'need', 2, 'audience', jsonb_build_object('role', role))), '[]', '', true,
-    '{approved,changes,denied}', false, 'propose', jsonb_build_object('choice', 'release', 'value', repeat('text ', 60)), NULL,
+    '', '{approved,changes,denied}', false, 'propose', jsonb_build_object('choice', 'release', 'value', repeat('text ', 60)), NULL,
     'sha256:' || md5(n::text), 1, md5('i' || w)::uuid, 1, 0, '', %(requester)s, 'robin', now() - n * interval '1 second',
     now() + (1 + n %% 20000) * interval '1 minute', '', status, CASE status WHEN 'denied' THEN 'denied' WHEN 'pending' THEN ''
     ELSE 'approved' END, CASE WHEN status = 'pending' THEN NULL ELSE now() END, 0,
