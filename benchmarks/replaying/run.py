@@ -72,13 +72,13 @@ def main() -> int:
     return 0 if line["ok"] else 1
 
 
-def database() -> str:
+def database(name: str = NAME) -> str:
     """An empty database of its own on the server that the environment names."""
     parts = urlsplit(os.environ["DATABASE_URL"])
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE IF EXISTS {NAME}")
-        connection.execute(f"CREATE DATABASE {NAME}")
-    return urlunsplit(parts._replace(path=f"/{NAME}"))
+        connection.execute(f"DROP DATABASE IF EXISTS {name}")
+        connection.execute(f"CREATE DATABASE {name}")
+    return urlunsplit(parts._replace(path=f"/{name}"))
 
 
 def contents(connection: psycopg.Connection[Any]) -> dict[str, int]:
