@@ -31,6 +31,8 @@ def assign(request: Any, *, to: Any, by: Any, using: str | None = None) -> Decid
     """
     alias = identify.alias(using)
     identify.user(by, NobodyAnswers)
+    if to is not None:
+        identify.user(to, NobodyAnswers)
     with committing("assign request", alias):
         row = locked(request_id_of(request), alias)
         own = by.pk in ((to.pk,) if to is not None else (row.claimed_by_id,))
@@ -40,7 +42,7 @@ def assign(request: Any, *, to: Any, by: Any, using: str | None = None) -> Decid
         if known is None:
             raise UnknownRequest(row.pk)
         if to is not None:
-            refusal = may_answer(known, people.facts(people.current(identify.user(to, NobodyAnswers), alias), row))
+            refusal = may_answer(known, people.facts(people.current(to, alias), row))
             if refusal is not None:
                 return Decided(refusal.code.value, _(refusal.template) % refusal.params, row.pk)
         if not store.claim(row.pk, to.pk if to is not None else None, identify.label(to), alias):

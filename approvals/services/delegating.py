@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from approvals.models import Delegation
 from approvals.services import people
+from approvals.services.locked import row_id
 from flows.core.errors import NotPermitted, UsageError
 from flows.services import identify, warrant
 from flows.services.clock import now
@@ -63,7 +64,7 @@ def delegate(
         by: the giver, with `delegate_own`; or somebody with `delegate_any`. role, pool, flow: only for
             questions to that role or pool, of that flow.
     Raises:
-        BadDelegation: to oneself, over before it begins, longer than a year, or a user is gone. ReasonMissing. NotAUser. NotPermitted.
+        BadDelegation: to oneself, over before it begins, longer than a year, or somebody is no stored user. ReasonMissing. NotPermitted.
     """
     alias = identify.alias(using)
     for user in (giver, to, by):
@@ -72,7 +73,7 @@ def delegate(
         )
     warrant.check(by, OWN if by.pk == giver.pk else ANY, alias)
     why = warrant.reason(reason, "why somebody stands in")
-    names = {key: identify.reason(value.strip(), 200) for key, value in (("role", role), ("pool", pool), ("flow", flow))}
+    names = {key: _scope(key, value) for key, value in (("role", role), ("pool", pool), ("flow", flow))}
     with committing("delegate", alias):
         moment = now(alias)
         begins = starts or moment
@@ -97,15 +98,15 @@ def end_delegation(delegation: Any, *, by: Any, using: str | None = None) -> boo
     Args:
         delegation: the row or its id. by: the giver, the taker, or somebody with `delegate_any`.
     Raises:
-        UnknownDelegation. NotAUser. NotPermitted.
+        UnknownDelegation. BadDelegation: `by` is no stored user. NotPermitted.
     """
     alias = identify.alias(using)
-    number = getattr(delegation, "pk", delegation)
+    number = row_id(getattr(delegation, "pk", delegation)) or 0
     identify.user(by, lambda: BadDelegation("A delegation is revoked by a user of this project: pass by=user."))
     with committing("end delegation", alias):
         row = Delegation.objects.using(alias).select_for_update().filter(pk=number).first()
         if row is None:
-            raise UnknownDelegation(number)
+            raise UnknownDelegation(getattr(delegation, "pk", delegation))
         if by.pk not in (row.giver_id, row.taker_id) and not warrant.is_permitted(by, ANY, alias):
             raise NotPermitted(identify.label(by), ANY)
         moment = now(alias)
@@ -114,6 +115,12 @@ def end_delegation(delegation: Any, *, by: Any, using: str | None = None) -> boo
         row.revoked_at, row.revoked_by_label = moment, identify.label(by)
         row.save(using=alias, update_fields=["revoked_at", "revoked_by_label"])
     return True
+
+
+def _scope(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise BadDelegation(_("%(name)s= is text, or empty for every one.") % {"name": name})
+    return identify.reason(value.strip(), 200)
 
 
 def _check(giver: Any, to: Any, starts: datetime, until: datetime, moment: datetime) -> None:

@@ -9,6 +9,9 @@ from approvals.store import requests as store
 from flows.core.errors import UsageError
 from flows.store import locks
 
+#: The largest id of a row.
+MAX_ID = 2**63 - 1
+
 
 class UnknownRequest(UsageError):
     """No approval request with that id."""
@@ -26,10 +29,19 @@ def request_id_of(request: Any) -> int:
         UnknownRequest: it is none.
     """
     number = request.pk if isinstance(request, Request) else request
+    found = row_id(number)
+    if found is None:
+        raise UnknownRequest(request)
+    return found
+
+
+def row_id(number: Any) -> int | None:
+    """What is passed as the id of a row, as a number that an id can be; None: none is."""
     try:
-        return int(number)
-    except (TypeError, ValueError):
-        raise UnknownRequest(request) from None
+        found = int(number)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found if 0 < found <= MAX_ID else None
 
 
 def locked(request_id: int, using: str) -> Request:

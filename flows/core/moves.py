@@ -111,6 +111,3 @@ class Goto:
 
 
 Move = Open | Run | Park | Rest | RetryLater | Reconcile | Finish | Suspend | CancelSelf | Goto
-
-#: The moves after which the same worker may go on, or which end its work on this workflow.
-CLOSES_WAIT = (Open, Park, Finish, Suspend)

@@ -288,7 +288,7 @@ FOR_PEOPLE = (TimerKind.REMINDER.value, TimerKind.ESCALATION.value, TimerKind.RE
 SELF_CLOSING = ("retry_window", TOOL_APPROVAL)
 
 #: Kinds behind which there is a request to people, with a page of its own.
-ASKING = ("approval", "ask", TOOL_APPROVAL)
+ASKING = tuple(name for name, kind in WAIT_KINDS.items() if kind.on_cancel is OnCancel.REQUEST)
 
 #: Kinds that a person's resume ends, and those that stand for a suspension.
 RESUMED = tuple(name for name, kind in WAIT_KINDS.items() if kind.resumes)

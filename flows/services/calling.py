@@ -106,9 +106,8 @@ class Calling:
                     call = self._effects.begin(name, request)
                     if not call.done:
                         use()
-                except (
-                    BaseException
-                ):  # it is rolled back; where the answer of the commit is lost, nobody knows, and it stays open
+                except BaseException:
+                    # It is rolled back. Where only the answer of the commit is lost, nobody knows, and it stays open.
                     owned.row.owed = owed
                     self._effects.open.intersection_update(known)
                     raise

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from flows.store.sql import run
+from flows.store.waking import LOGGED, MOVED
 
 RECORD = """
 WITH event AS (
@@ -84,36 +85,19 @@ def consume(event: int, wait_id: int | None, workflow_id: UUID, using: str) -> b
     return bool(run("consume event", CONSUME, {"id": event, "wait": wait_id, "workflow": workflow_id}, using))
 
 
-WAKE = """
+WAKE = f"""
 WITH old AS (
     SELECT w.id, w.status, o.id AS wait_id FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
     WHERE o.id = ANY (%(waits)s::bigint[]) AND o.closed_at IS NULL AND o.evidence IS NULL AND o.epoch = w.epoch
       AND w.status IN ('waiting', 'paused', 'runnable', 'running')
-), moved AS (
-    UPDATE outlast_workflow w
-    SET wake_seq = w.wake_seq + 1, status = CASE WHEN old.status = 'waiting' THEN 'runnable' ELSE w.status END,
-        outcome = CASE WHEN old.status = 'waiting' THEN '' ELSE w.outcome END,
-        version = w.version + CASE WHEN old.status = 'waiting' THEN 1 ELSE 0 END,
-        rank = CASE WHEN old.status = 'waiting' THEN flows_now() - w.priority * %(priority_seconds)s::int * interval '1 second'
-                    ELSE w.rank END,
-        due_at = CASE WHEN old.status = 'waiting' THEN NULL ELSE w.due_at END, updated_at = flows_now()
-    FROM old WHERE w.id = old.id
-    RETURNING w.*, old.status AS was, old.wait_id
-), evidence AS (
+), {MOVED}, evidence AS (
     UPDATE outlast_wait o SET evidence = %(evidence)s::jsonb FROM moved m WHERE o.id = m.wait_id
     RETURNING o.id
 ), consumed AS (
     UPDATE outlast_event e SET status = 'consumed', wait_id = m.wait_id, workflow_id = m.id
     FROM (SELECT wait_id, id FROM moved ORDER BY id LIMIT 1) m
     WHERE e.id = %(event)s::bigint AND e.status NOT IN ('consumed', 'conflict')
-), logged AS (
-    INSERT INTO outlast_transition (
-        workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
-        policy_version, activity_seq, at)
-    SELECT m.id, m.version, 'waiting', 'runnable', m.node, m.node, '', m.epoch, %(trigger)s, %(ref)s, m.intent_version,
-        m.policy_version, m.active_seq, flows_now()
-    FROM moved m WHERE m.was = 'waiting'
-)
+), {LOGGED}
 SELECT m.id, m.queue, m.flow_name, m.node, m.was FROM moved m LEFT JOIN evidence e ON e.id = m.wait_id
 WHERE e.id IS NOT NULL OR outlast_half_move('wait')
 """

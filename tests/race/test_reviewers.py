@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission
 
-from approvals.api import assign, delegate, end_delegation, revoke
+from approvals.api import Decided, assign, decide, delegate, end_delegation, revoke
 from approvals.core.seats import open_to
 from approvals.models import Request, Review
 from flows.services.clock import now
+from tests.db.approvals.test_parts import FILES, DeleteFiles
 from tests.race.test_approvals import answer, together
 from tests.support.approving import ROLE, World, world
 from tests.support.laddering import MANAGERS, PublishLongNews, ask_long, somebody
@@ -51,6 +52,28 @@ def test_a_yes_and_a_no_at_once_end_as_a_no(world: World) -> None:
         assert yes.code in ("accepted", "ANSWERED_BEFORE")
         assert counted(request) == 1 + bool(yes)
         seen.add(yes.code)
+    assert seen
+
+
+@pytest.mark.req("F3", "F5")
+def test_a_part_and_the_whole_at_once_leave_one_of_them(world: World) -> None:
+    """The whole is approved, or the part is asked about; never is anything approved that was not."""
+    seen = set()
+    for _ in range(ROUNDS):
+        request = world.ask(FILES, flow=DeleteFiles)
+
+        def part(one: Request = request) -> Decided:
+            return decide(one.pk, verdict="narrow", keep=[0], digest=one.digest, by=world.rita, comment="Only that.")
+
+        kept, whole = together(part, answer(request, world.ron))
+        assert sorted([kept.code, whole.code]) == ["ANSWERED_BEFORE", "accepted"]
+        world.worker.run()
+        seen.add(kept.code)
+        if whole:
+            assert (row(request).status, world.workflow(request).status) == ("consumed", "complete")
+        else:
+            newest = world.request_of(world.workflow(request))
+            assert (row(request).status, newest.status, newest.candidate["value"]["files"]) == ("superseded", "pending", ["a"])
     assert seen
 
 

@@ -11,11 +11,10 @@ from django.db.models import Q, QuerySet
 
 from approvals.core.notices import OPEN, NoticeKind
 from approvals.core.seats import audience, key
-from approvals.models import Delegation, Notice, Request, Review
+from approvals.models import Notice, Request, Review
 from approvals.services import people
 from approvals.services.facts import request_facts
 from approvals.store import reviews
-from flows.services.clock import now
 
 logger = logging.getLogger("outlast.notices")
 
@@ -59,11 +58,8 @@ def _asked(request: Request, keys: Sequence[str], using: str) -> list[Any]:
 
 
 def _standing_in(givers: Sequence[Any], keys: Sequence[str], flow: str, using: str) -> list[Any]:
-    moment = now(using)
-    held = Delegation.objects.using(using).filter(
-        giver_id__in=[user.pk for user in givers], revoked_at=None, taker_id__isnull=False
-    )
-    rows = held.filter(starts_at__lte=moment, ends_at__gt=moment).select_related("taker").order_by("pk")
+    held = people.held(using).filter(giver_id__in=[user.pk for user in givers], taker_id__isnull=False)
+    rows = held.select_related("taker").order_by("pk")
     asked = [audience(one) for one in keys]
     return [row.taker for row in rows if any(people.covers(row, one, flow) for one in asked)]
 

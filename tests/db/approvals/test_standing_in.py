@@ -11,7 +11,17 @@ from django.contrib.auth.models import Permission
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from approvals.api import BadDelegation, UnknownDelegation, assign, delegate, end_delegation, revoke
+from approvals.api import (
+    BadDelegation,
+    NobodyAnswers,
+    UnknownDelegation,
+    UnknownRequest,
+    assign,
+    decide,
+    delegate,
+    end_delegation,
+    revoke,
+)
 from approvals.models import Delegation, Request, Review
 from approvals.services import inbox
 from flows.core.errors import NotPermitted, ReasonMissing
@@ -213,3 +223,32 @@ def test_who_looks_at_it_is_a_marker_and_locks_nobody_out(world: World) -> None:
     assert assign(request, to=world.rita, by=world.rita)
     assert world.decide(request, by=world.ron).ends
     assert assign(request, to=None, by=world.rita).code == "NOT_WAITING"
+
+
+@pytest.mark.parametrize("number", [10**30, -1, "nonsense", None, 0, 2.5])
+def test_what_is_no_request_is_said_so(world: World, number: Any) -> None:
+    for act in (
+        lambda: decide(number, verdict="approve", digest="d", by=world.rita),
+        lambda: revoke(number, reason="Why not.", by=world.rita),
+        lambda: assign(number, to=world.rita, by=world.rita),
+    ):
+        with pytest.raises(UnknownRequest, match="There is no approval request"):
+            act()
+
+
+@pytest.mark.parametrize("number", [10**30, -1, "nonsense", None])
+def test_what_is_no_delegation_is_said_so(world: World, number: Any) -> None:
+    with pytest.raises(UnknownDelegation, match="There is no delegation"):
+        end_delegation(number, by=world.rita)
+
+
+@pytest.mark.parametrize("to", ["ron", 7, object()])
+def test_what_is_no_user_looks_at_nothing(world: World, to: Any) -> None:
+    with pytest.raises(NobodyAnswers):
+        assign(world.ask(), to=to, by=world.rita)
+
+
+@pytest.mark.parametrize("scope", [{"role": None}, {"pool": 3}, {"flow": ["a"]}])
+def test_what_limits_a_delegation_is_text(world: World, scope: dict[str, Any]) -> None:
+    with pytest.raises(BadDelegation, match="is text"):
+        given(world, world.rita, world.ron, **scope)
