@@ -43,10 +43,12 @@ class CeleryDispatcher:
             raise
 
     def _publish(self, hints: Sequence[Hint]) -> None:
+        """Whoever lingers is told directly; only what is left over needs a producer and a message."""
+        messages = [hint for hint in hints if not linger.leave_hint(hint.queue)]
+        if not messages:
+            return
         with current_app.producer_or_acquire() as producer:
-            for hint in hints:
-                if linger.leave_hint(hint.queue):
-                    continue
+            for hint in messages:
                 current_app.send_task(
                     "outlast.turn",
                     kwargs={"queue": hint.queue, "ids": list(hint.ids)},
