@@ -136,7 +136,9 @@ def _imported(path: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a plane needs to know when one of its waits is opened. `activity_seq`: of the activity that it stands beside, if any."""
+    """What a plane needs to know when one of its waits is opened. `activity_seq`: of the activity that it stands beside, if any. `answer`: what
+    the plane has answered at once.
+    """
 
     wait_id: int
     workflow_id: Any
@@ -149,6 +151,7 @@ class Opening:
     park: Park
     deadline_at: datetime | None
     activity_seq: int | None = None
+    answer: Mapping[str, Any] | None = None
 
 
 class WaitPlane(Protocol):
@@ -156,6 +159,9 @@ class WaitPlane(Protocol):
 
     def lacking(self, using: str, workflow_id: Any, park: Park) -> str:
         """Why a wait of this kind must not be opened, because nobody could end it; "": it may. In the same transaction."""
+
+    def at_once(self, using: str, workflow_id: Any, park: Park) -> Mapping[str, Any] | None:
+        """The evidence with which a wait of this kind that is about to be opened is answered; None: it has to wait. In the same transaction."""
 
     def opened(self, using: str, opening: Opening) -> None:
         """A wait of this kind was opened; write what belongs to it, in the same transaction."""
