@@ -18,4 +18,9 @@ class FlowsConfig(AppConfig):
         from flows.services.notices import NoticeOutbox
 
         registry.register_outbox(NoticeOutbox())
+        # ---- events
+        # ---- webhooks
+        # ---- schedules
+        # ---- capacity
+        # ---- children
         autodiscover_modules("flows")

@@ -71,6 +71,11 @@ DEFAULTS: dict[str, Any] = {
     "NOTICE_FROM": None,
     # Base address of the admin for links in notices.
     "ADMIN_URL": "",
+    # ---- events
+    # ---- webhooks
+    # ---- schedules
+    # ---- capacity
+    # ---- children
 }
 
 

@@ -34,8 +34,8 @@ class Dispatcher(Protocol):
     def publish(self, hints: Sequence[Hint]) -> None:
         """Send the hints; may raise, the caller does not mind."""
 
-    def look_soon(self, seconds: float) -> None:
-        """Have the timers looked at in that many seconds (about a second at most)."""
+    def look_soon(self, seconds: float, what: str = "") -> None:
+        """Have the timers, or the watch of that name, looked at in that many seconds (about a second at most)."""
 
     def service(self) -> None:
         """Operations are due: have a servicing turn look at them."""
@@ -66,9 +66,9 @@ def publish(hints: Sequence[Hint]) -> None:
     _quietly("publish", hints)
 
 
-def look_soon(seconds: float) -> None:
-    """Ask for a look at the timers in `seconds`."""
-    _quietly("look_soon", max(0.0, seconds))
+def look_soon(seconds: float, what: str = "") -> None:
+    """Ask for a look at the timers in `seconds`, or at what the watch of that name is for. Two looks at once are harmless."""
+    _quietly("look_soon", max(0.0, seconds), what)
 
 
 def service() -> None:

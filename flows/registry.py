@@ -1,4 +1,5 @@
-"""What other rooms plug in: flow classes by name and version, the planes that own a kind of wait, and the outboxes of what people are told.
+"""What other rooms plug in: flow classes by name and version, what else is declared beside them, the planes that own a kind of wait, what the
+clock looks for, and the outboxes of what people are told.
 
 A plane (approvals is one) opens and withdraws the rows behind its waits inside the arrow's own transaction, tells the gate its facts,
 and uses up what a gate asked for. That is the whole list of hooks; there are no hidden ones.
@@ -13,8 +14,10 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
-from flows.core import definition as declared
+from flows.core import declared as declarations
+from flows.core import definition as definitions
 from flows.core import versions
+from flows.core.declared import Kind
 from flows.core.definition import Definition, Flow
 from flows.core.errors import DefinitionError, UnknownFlow
 from flows.core.history import Asked
@@ -81,12 +84,17 @@ class Known(dict[tuple[str, int], "type[Flow]"]):
 
 def known() -> Known:
     """(name, version) → flow class, of everything declared in this process."""
-    return _lookup(len(declared.DECLARED))
+    return _lookup(len(definitions.DECLARED))
 
 
 @lru_cache(maxsize=1)
 def _lookup(count: int) -> Known:
-    return Known({(cls.definition.name, cls.definition.version): cls for cls in declared.DECLARED[:count]})
+    return Known({(cls.definition.name, cls.definition.version): cls for cls in definitions.DECLARED[:count]})
+
+
+def declared(kind: type[Kind]) -> Mapping[str, Kind]:
+    """Name → thing, of all that are declared of a kind beside the flows (`flows.core.declared`)."""
+    return declarations.of(kind)
 
 
 def steps(name: str, source: int, target: int | None = None) -> tuple[Definition, ...]:
@@ -136,7 +144,9 @@ def _imported(path: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a plane needs to know when one of its waits is opened. `activity_seq`: of the activity that it stands beside, if any."""
+    """What a plane needs to know when one of its waits is opened. `activity_seq`: of the activity that it stands beside, if any. `answer`: what
+    the plane has answered at once.
+    """
 
     wait_id: int
     workflow_id: Any
@@ -149,6 +159,7 @@ class Opening:
     park: Park
     deadline_at: datetime | None
     activity_seq: int | None = None
+    answer: Mapping[str, Any] | None = None
 
 
 class WaitPlane(Protocol):
@@ -156,6 +167,9 @@ class WaitPlane(Protocol):
 
     def lacking(self, using: str, workflow_id: Any, park: Park) -> str:
         """Why a wait of this kind must not be opened, because nobody could end it; "": it may. In the same transaction."""
+
+    def at_once(self, using: str, workflow_id: Any, park: Park) -> Mapping[str, Any] | None:
+        """The evidence with which a wait of this kind that is about to be opened is answered; None: it has to wait. In the same transaction."""
 
     def opened(self, using: str, opening: Opening) -> None:
         """A wait of this kind was opened; write what belongs to it, in the same transaction."""
@@ -223,6 +237,39 @@ def ended(workflow_ids: Sequence[Any], using: str) -> None:
     """Tell every plane that these workflows were cancelled or superseded, in the arrow's own transaction."""
     for plane in set(_planes.values()):
         plane.ended(using, workflow_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Something that the clock looks for, and what is done about it.
+
+    Attributes:
+        name: of letters, figures and dashes; a short look is asked for by it (`flows.dispatch.look_soon`).
+        exists: an SQL expression without parameters, true where there is something to do: cheap, for it joins the one statement of a tick.
+        run: called with the database alias: in transactions of its own, on at most SWEEP_BATCH rows. Two at once are harmless.
+    """
+
+    name: str
+    exists: str
+    run: Callable[[str], object]
+
+
+_watches: dict[str, Watch] = {}
+
+
+def register_watch(watch: Watch) -> None:
+    """Have the clock look for this, too; called from `AppConfig.ready`."""
+    _watches[watch.name] = watch
+
+
+def watches() -> tuple[Watch, ...]:
+    """All of them, in the order in which they were registered."""
+    return tuple(_watches.values())
+
+
+def watch(name: str) -> Watch | None:
+    """The watch of that name, if this process has it."""
+    return _watches.get(name)
 
 
 class Outbox(Protocol):

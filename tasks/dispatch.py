@@ -26,8 +26,8 @@ class CeleryDispatcher:
     def publish(self, hints: Sequence[Hint]) -> None:
         self._unless_silent(lambda: self._publish(hints))
 
-    def look_soon(self, seconds: float) -> None:
-        self._unless_silent(lambda: self._look_soon(seconds))
+    def look_soon(self, seconds: float, what: str = "") -> None:
+        self._unless_silent(lambda: self._look_soon(seconds, what))
 
     def service(self) -> None:
         self._unless_silent(self._service)
@@ -61,9 +61,10 @@ class CeleryDispatcher:
                     ignore_result=True,
                 )
 
-    def _look_soon(self, seconds: float) -> None:
+    def _look_soon(self, seconds: float, what: str) -> None:
         current_app.send_task(
-            "outlast.timers",
+            "outlast.look" if what else "outlast.timers",
+            kwargs={"what": what} if what else {},
             queue=celery_queue(CONTROL),
             countdown=min(seconds, 1.5),
             expires=10,

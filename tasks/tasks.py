@@ -66,6 +66,12 @@ def timers() -> None:
     _with_connection(lambda: sweeps.fire_on_time(conf.DATABASE))
 
 
+@shared_task(name="outlast.look", ignore_result=True, acks_late=False)
+def watch(what: str) -> None:
+    """Do what the watch of that name is for; published where that is not to wait for the next tick."""
+    _with_connection(lambda: sweeps.run_watch(what, conf.DATABASE))
+
+
 @shared_task(name="outlast.scan", ignore_result=True, acks_late=False)
 def scan() -> None:
     """Look through the record for what breaks an invariant: work that nobody owns, wakes, ends, may reconcile or services."""

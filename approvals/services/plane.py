@@ -40,6 +40,10 @@ class ApprovalPlane:
         requester = Workflow.objects.using(using).values_list("user_id", flat=True).get(pk=workflow_id)
         return eligible.lacking(park.detail["steps"], requester, using, self_approval=bool(park.detail["self_approval"]))
 
+    def at_once(self, using: str, workflow_id: Any, park: Park) -> Mapping[str, Any] | None:
+        """Nobody has answered before they are asked."""
+        return None
+
     def opened(self, using: str, opening: Opening) -> None:
         """Write the request; an older one of the same node counts no longer."""
         detail, node = opening.park.detail, opening.park.node

@@ -48,6 +48,10 @@ class ToolPlane:
                 return _("%(tool)s: %(reason)s") % {"tool": call["tool"], "reason": reason}
         return ""
 
+    def at_once(self, using: str, workflow_id: Any, park: Park) -> Mapping[str, Any] | None:
+        """Nobody has answered before they are asked."""
+        return None
+
     def opened(self, using: str, opening: Opening) -> None:
         """Write a request for each call."""
         for call in opening.park.detail["calls"]:

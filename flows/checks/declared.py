@@ -12,6 +12,7 @@ from flows import registry
 from flows.checks.catalogue import TAG
 from flows.checks.values import value_of
 from flows.conf import DEFAULTS
+from flows.core import declared as things
 from flows.core import definition as declared
 from flows.core import lint
 from flows.core.definition import Flow
@@ -27,6 +28,7 @@ def check_flows(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[check
     flows = declared_flows(app_configs)
     further = (_not_importable, _not_permissions)
     found = [*lint.problems_of_all(flows), *(one for flow in flows for rule in further for one in rule(flow))]
+    found += _twice() if app_configs is None else ()
     return [_message(one.id, one.severity, one.message, one.hint, one.where) for one in found]
 
 
@@ -36,6 +38,15 @@ def declared_flows(app_configs: Iterable[AppConfig] | None = None) -> list[type[
         return list(declared.DECLARED)
     homes = [app.name for app in app_configs]
     return [flow for flow in declared.DECLARED if any(f"{flow.__module__}.".startswith(f"{home}.") for home in homes)]
+
+
+def _twice() -> Iterator[lint.Problem]:
+    """What stands beside the flows is known by its kind and name."""
+    for one in things.twice():
+        message = f"There are two of the kind {one.kind} with the name {one.name!r}, and they differ."
+        yield lint.problem(
+            "E040", f"{one.kind} {one.name}", message, "Declare it once, and import it where it is needed, or rename one."
+        )
 
 
 def _not_importable(flow: type[Flow]) -> Iterator[lint.Problem]:

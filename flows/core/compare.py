@@ -13,7 +13,7 @@ from flows.core.definition import Definition
 from flows.core.history import Drift, Logged, Waited
 from flows.core.moves import CancelSelf, Finish, Move, Open, Park, Reconcile, Rest, RetryLater, Suspend
 from flows.core.nodes.activity import Activity
-from flows.core.protocol import Outcome, Status
+from flows.core.protocol import AT_ONCE, Outcome, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,8 @@ def _expected(course: Course, t: Logged, move: Move) -> _Expected:
             return _Expected((Status.RUNNING, Status.RUNNABLE, Status.PAUSED), move.node)
         case Park():
             coming = course.coming_wait()
-            early = (Status.RUNNING,) if move.event_type and coming is not None and coming.evidence is not None else ()
+            answered = bool(move.channels or move.kind in AT_ONCE) and coming is not None and coming.evidence is not None
+            early = (Status.RUNNING,) if answered else ()
             return _Expected((Status.WAITING, Status.PAUSED, *early), move.node)
         case RetryLater():
             return _Expected((Status.WAITING, Status.PAUSED), course.node, move.code)
@@ -184,7 +185,7 @@ def _wait_opened(course: Course, t: Logged, move: Park) -> Iterator[Drift]:
         return
     expected = {
         "node": move.node,
-        "visit": course.visits.get(move.node, 0) + 1,
+        "visit": move.visit_after(course.visits),
         "kind": move.kind,
         "event_type": move.event_type,
         "key": move.keys[0] if move.keys else "",

@@ -3,6 +3,7 @@
     seq, status, node, outcome, epoch … ─┐
     open activity, open wait             ├─ `follow(row of the log)` ─► the same, after it
     results, visits, error code          ┘
+An arrow that somebody else than the engine made is followed as `flows.core.given` says.
 What a row of the log does not say (which activity or wait its arrow opened) follows from their order: activities are numbered, and a workflow's
 waits are opened one after another.
 """
@@ -16,14 +17,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from flows.core import moves
+from flows.core import given, moves
 from flows.core.deadlines import WORKFLOWS
 from flows.core.decide import Decided
 from flows.core.history import BEGUN, KNOWN, Asked, History, Logged, Passed, Waited
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import first_step
 from flows.core.policies import DEGRADE, RELEASE
-from flows.core.protocol import RESUMED, SELF_CLOSING, SUSPENDED, Outcome, Status
+from flows.core.protocol import CAPACITY, RESUMED, SELF_CLOSING, SUSPENDED, Outcome, Status
 from flows.core.state import GIVEN, ActivityState, State, WaitState
 
 #: What the log says of the engine's arrows: they end an attempt, close a wait, or follow from the state alone.
@@ -32,9 +33,9 @@ CLOSED = frozenset({"woken", "expired"})
 ENGINE = ENDED | CLOSED | {"decided", "rest"}
 FAILURES = frozenset({"failed", "timed_out"})
 
-#: Kinds of waits that stand beside an activity or a suspension, not for a node. A person's resume closes them.
+#: Kinds of waits that stand beside an activity or a suspension, not for a node.
 RETRY_WINDOW, RECONCILIATION, HUMAN = "retry_window", "reconciliation", "human"
-BESIDE = frozenset(RESUMED)
+BESIDE = frozenset(RESUMED) | CAPACITY
 
 
 class Kind(StrEnum):
@@ -130,6 +131,7 @@ class Course:
                 wait.visit,
                 wait.evidence if closing or self.heard else None,
                 wait.due if closing else self.rang,
+                on_expiry=wait.on_expiry,
             ),
             passed=self.passed(t),
             words=MappingProxyType({(one.kind, one.name): one.on_expiry for one in self.history.deadlines}),
@@ -213,7 +215,7 @@ class Course:
         if t.trigger in ENGINE:
             self._decided(t)
         else:
-            self._given(t)
+            given.of(t.trigger)(self, t)
         if t.trigger != "pin":
             self.pin = None
         self.at = t.at
@@ -237,7 +239,7 @@ class Course:
                 self.results[self.wait.node] = self.wait.result
             self.wait = None
         if kind is Kind.OPEN:
-            self._open(t)
+            self.open_next(t)
         elif kind is not Kind.END:
             made = self.next_wait()
             if kind is not Kind.DOUBT and made is not None:
@@ -265,7 +267,8 @@ class Course:
         if keep and t.to_status == Status.RECONCILING:
             self.doubted.add(activity.seq)
 
-    def _open(self, t: Logged) -> None:
+    def open_next(self, t: Logged) -> None:
+        """The activity that this arrow opened."""
         self.opened += 1
         row = self.history.visits.get(self.opened)
         if row is None:
@@ -282,82 +285,6 @@ class Course:
         made = self.coming_wait()
         self.waits_opened += 1
         return made
-
-    def _given(self, t: Logged) -> None:
-        activity = self.activity
-        match t.trigger:
-            case "start":
-                if t.activity_seq is not None:
-                    self._open(t)
-            case "claim" | "release":
-                if activity is not None:
-                    self.activity = replace(activity, number=activity.number + _begun(t))
-            case "lost":
-                if activity is not None:
-                    self.activity = replace(activity, lost=activity.lost + 1)
-                    self.doubted |= {activity.seq} if t.to_status == Status.RECONCILING else set()
-                if t.to_status == Status.RECONCILING:
-                    self.next_wait()
-                self.error_code = t.error_code
-            case "event" | "approval" | "answer":
-                self.heard = True
-            case "asked":
-                self.wait, self.heard, self.rang = self.next_wait(), False, False
-                self.error_code = t.error_code
-            case "timer":
-                timer = t.ref.rpartition(":")[2]
-                self.rung |= {int(timer)} if timer.isdecimal() else set()
-                self.rang = self.rang or t.ref.startswith(("wait_deadline:", "sleep:"))
-            case "cancel" | "supersede":
-                self.activity = self.wait = None
-                self.error_code = t.error_code
-            case "reconciled" | "unsettled" | "resolved" | "settled":
-                if t.to_status == Status.WAITING and t.trigger == "reconciled":
-                    self.wait, self.heard, self.rang = self.next_wait(), False, False
-                self.error_code = t.error_code
-            case "returned":
-                self.error_code = t.error_code
-            case "resume":
-                if self.wait is not None and self.wait.kind in BESIDE:
-                    self.wait = None
-                if t.to_node != t.from_node:  # a person has it go on at what the gate stands on
-                    self.activity = self.error_code = None
-            case "pin":
-                self.pinned = t.ref
-                self.pin = t if t.from_status == Status.RUNNING else None
-            case "pause" | "policy":
-                pass
-            case "migrate":
-                self._migrated(t)
-            case _:  # an arrow of somebody else: what is still open of the workflow it says itself
-                if activity is not None and t.activity_seq != activity.seq:
-                    self.activity = None
-                if t.to_node != self.node:
-                    self.wait = None
-
-    def _migrated(self, t: Logged) -> None:
-        """What went over the log says; results that the migration gave stand among the activities, in order."""
-        kept, to = t.words("kept"), t.version("to")
-        self.version = self.version if to is None else to
-        if "activity" not in kept:
-            self.activity = None
-        elif self.activity is not None and t.from_status == Status.RUNNING:
-            self.activity = replace(self.activity, number=self.activity.number - 1)
-        if "wait" not in kept:
-            self.wait = None
-        for _ in t.words("results"):
-            self.opened += 1
-            row = self.history.visits.get(self.opened)
-            if row is not None:
-                self.results[row.node] = row.result
-        self.error_code = t.error_code
-
-
-def _begun(t: Logged) -> int:
-    """How many attempts a claim, or the giving back of one, adds. An attempt that is given back with its row counts."""
-    if t.trigger == "claim":
-        return 1
-    return 0 if t.attempt is not None else -1
 
 
 def _handled(history: History) -> Iterator[tuple[int, int]]:

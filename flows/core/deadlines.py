@@ -160,6 +160,14 @@ def from_the_start(definition: Definition) -> dict[str, list[Any]]:
     }
 
 
+def recorded(word: str) -> Deadline | None:
+    """A deadline with the policy that was recorded in this word (`Deadline.word`); None: it is none. Its span says nothing."""
+    then, _, to = word.partition(":")
+    if then == NODE:
+        return Deadline(days=1, then=to)
+    return Deadline(days=1, then=Expiry(then), to=to) if then in set(Expiry) else None
+
+
 def _set(definition: Definition, state: State, kind: str, name: str) -> Deadline | None:
     """The policy that a deadline was set with: neither a newer version nor a deploy changes it. Where its node is gone, a person decides."""
     if kind == TimerKind.WAIT_DEADLINE:
@@ -169,12 +177,10 @@ def _set(definition: Definition, state: State, kind: str, name: str) -> Deadline
     declared, word = definition.deadlines.get((kind, name)), state.words.get((kind, name))
     if word is None or (declared is not None and declared.word == word):
         return declared
-    then, _, to = word.partition(":")
+    to = word.partition(":")[2]
     if to and to not in definition.nodes:
         return Deadline(days=1, then=HUMAN)
-    if then == NODE:
-        return Deadline(days=1, then=to)
-    return Deadline(days=1, then=Expiry(then), to=to) if then in set(Expiry) else None
+    return recorded(word)
 
 
 __all__ = [
@@ -191,6 +197,7 @@ __all__ = [
     "is_wanted",
     "kind_of",
     "late",
+    "recorded",
     "releases",
     "word_of",
 ]

@@ -20,10 +20,10 @@ from flows.core.definition import Definition
 from flows.core.moves import CancelSelf, Finish, Goto, Move, Open, Park, Rest, RetryLater, Run, Suspend
 from flows.core.nodes.approval import Approval
 from flows.core.nodes.base import Node
-from flows.core.nodes.waits import expire
-from flows.core.protocol import Outcome, Status
+from flows.core.nodes.expiry import expire, of_beside
+from flows.core.protocol import CAPACITY, Outcome, Status
 from flows.core.releases import RELEASE_CHANGED, moved
-from flows.core.state import Completed, Entered, Facts, Failed, Pending, ReleaseFact, State, Trigger
+from flows.core.state import Completed, Entered, Facts, Failed, Lacking, Pending, ReleaseFact, State, Trigger
 from flows.core.verdicts import Verdict, suspension_of
 
 DEFINITION_FAULT = "DEFINITION_FAULT"
@@ -33,7 +33,7 @@ VISITS_EXHAUSTED = "VISITS_EXHAUSTED"
 DEFAULT_APPROVAL_VISITS = 10
 MAX_HOPS = 200
 #: An attempt's code has run: what it did is on record, and its gate was asked before it.
-ENDED = Completed | Failed | Pending
+ENDED = Completed | Failed | Pending | Lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
         return Decided(node.resume(state, trigger))
     entered = isinstance(trigger, Entered) and state.activity is None
     # Entering goes the way of every entry: through the visit limit and the node's gate.
-    move = Goto(node.name) if entered else node.resume(state, trigger)
+    move = Goto(node.name) if entered else _resumed(node, state, trigger)
     if isinstance(trigger, Failed) and _is_known(state) and not isinstance(move, RetryLater):
         move = Suspend(
             node.name, Outcome.HUMAN_REQUIRED, trigger.failure.code, "its effect has happened, and its result could not be taken"
@@ -150,6 +150,14 @@ def _answer(definition: Definition, state: State, trigger: Trigger, facts: Facts
     settled = _settle(definition, left, facts, move, pardoned)
     settled = _unless_late(definition, left, facts, settled, late)
     return settled if wait_result is None else replace(settled, wait_result=wait_result)
+
+
+def _resumed(node: Node, state: State, trigger: Trigger) -> Move:
+    """What the node answers; of a run that is not admitted yet the wait is not the node's own, so it is not asked."""
+    wait = state.wait
+    if wait is not None and wait.kind in CAPACITY and state.activity is None:
+        return of_beside(wait, node.name)
+    return node.resume(state, trigger)
 
 
 def _stays(state: State, move: Move, late: tuple[Late, ...]) -> Move:

@@ -86,6 +86,18 @@ class NotAUser(UsageError):
         )
 
 
+class NobodyAccountable(UsageError):
+    """A run that a schedule or an event was to begin, and nobody to answer for it."""
+
+    code = "NOBODY_ACCOUNTABLE"
+
+    def __init__(self, user: object, why: str) -> None:
+        super().__init__(
+            f"The run was to begin for the user {user!s:.80}, who {why}. "
+            "Name a user of this project who is active, where the schedule or the flow says for whom."
+        )
+
+
 class KeyConflict(UsageError):
     """The key is taken by a run with another input."""
 

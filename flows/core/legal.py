@@ -25,6 +25,8 @@ GIVEN: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
     "lost": (frozenset({Status.RUNNING}), frozenset({Status.RUNNABLE, Status.PAUSED, Status.RECONCILING})),
     "returned": (frozenset({Status.RUNNING}), frozenset({Status.PAUSED})),
     "asked": (frozenset({Status.RUNNING}), _HELD),
+    "parked": (frozenset({Status.RUNNING}), _HELD),
+    "defer": (frozenset({Status.RUNNABLE}), frozenset({Status.WAITING})),
     "pause": (frozenset({Status.RUNNABLE, Status.WAITING}), frozenset({Status.PAUSED})),
     "resume": (_HELD, frozenset({Status.RUNNABLE})),
     "pin": (_AT_REST | {Status.RUNNING}, _AT_REST | {Status.RUNNING}),
@@ -36,6 +38,8 @@ GIVEN: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
     "approval": (frozenset({Status.WAITING}), frozenset({Status.RUNNABLE})),
     "answer": (frozenset({Status.WAITING}), frozenset({Status.RUNNABLE})),
     "timer": (frozenset({Status.WAITING}), frozenset({Status.RUNNABLE})),
+    "children": (frozenset({Status.WAITING}), frozenset({Status.RUNNABLE})),
+    "readmit": (frozenset({Status.WAITING}), frozenset({Status.RUNNABLE})),
     "reconciled": (frozenset({Status.RECONCILING, Status.WAITING}), frozenset({Status.RUNNABLE, *_HELD})),
     "unsettled": (frozenset({Status.RECONCILING, Status.CANCELLING}), frozenset({*_HELD, Status.CANCELLING})),
     "resolved": (frozenset({Status.CANCELLING}), frozenset({Status.CANCELLING})),
@@ -47,6 +51,7 @@ CODES: dict[str, str | None] = {
     "cancel": "CANCEL_REQUESTED",
     "supersede": "INTENT_SUPERSEDED",
     **dict.fromkeys(("start", "claim", "release", "pause", "resume", "event", "approval", "answer", "timer", "rest", "returned")),
+    **dict.fromkeys(("children", "readmit", "defer")),
 }
 _RAISES_EPOCH = frozenset({"cancel", "supersede", "migrate"})
 #: These bind a workflow to something else, and leave it where it is.
@@ -54,10 +59,11 @@ _STAYS = frozenset({"pin", "policy"})
 #: These may have it go on at another node: as the migration says, and where a person has what its gate stands on done anew.
 _MOVES = frozenset({"migrate", "resume"})
 #: These say which attempt they began or ended, and these that it has ended, and how.
-_NAMES_ATTEMPT = ENDED | {"claim", "returned", "asked", "lost", "cancel", "supersede"}
+_NAMES_ATTEMPT = ENDED | {"claim", "returned", "asked", "parked", "lost", "cancel", "supersede"}
 _OUTCOME = {
     "completed": "succeeded",
     "asked": "returned",
+    "parked": "returned",
     **{one: one for one in ("failed", "timed_out", "refused", "returned", "lost")},
 }
 

@@ -26,10 +26,11 @@ class Status(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a workflow ended, or why it is suspended. Never collapse them: operationally they differ."""
+    """How a workflow ended, or why it is suspended. Never collapse them: operationally they differ. CONTINUED: by a run that goes on for it."""
 
     COMPLETE = "COMPLETE"
     COMPLETE_WITH_DEFERRED_COMMITMENTS = "COMPLETE_WITH_DEFERRED_COMMITMENTS"
+    CONTINUED = "CONTINUED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
     SUPERSEDED = "SUPERSEDED"
@@ -57,10 +58,10 @@ SUSPENDED = frozenset(
 _LEAVE = {Status.CANCELLING, Status.SUPERSEDED}
 
 #: From each status, the statuses that one arrow may lead to. An empty source is the start. A run that is bound to another policy, release or
-#: definition stays where it is, by an arrow of its own.
+#: definition stays where it is, by an arrow of its own. One that is not admitted yet waits before it has run.
 MOVES: dict[Status | None, frozenset[Status]] = {
     None: frozenset({Status.RUNNABLE}),
-    Status.RUNNABLE: frozenset({Status.RUNNING, Status.RUNNABLE, Status.PAUSED} | _LEAVE),
+    Status.RUNNABLE: frozenset({Status.RUNNING, Status.RUNNABLE, Status.WAITING, Status.PAUSED} | _LEAVE),
     Status.RUNNING: frozenset(
         {
             Status.RUNNING,
@@ -91,7 +92,7 @@ OUTCOMES: dict[Status, frozenset[Outcome | None]] = {
     Status.PAUSED: frozenset({Outcome.WAITING} | SUSPENDED),
     Status.RECONCILING: frozenset({Outcome.RECONCILIATION_REQUIRED}),
     Status.CANCELLING: frozenset({None, Outcome.HUMAN_REQUIRED}),
-    Status.COMPLETE: frozenset({Outcome.COMPLETE, Outcome.COMPLETE_WITH_DEFERRED_COMMITMENTS}),
+    Status.COMPLETE: frozenset({Outcome.COMPLETE, Outcome.COMPLETE_WITH_DEFERRED_COMMITMENTS, Outcome.CONTINUED}),
     Status.FAILED: frozenset({Outcome.FAILED}),
     Status.CANCELLED: frozenset({Outcome.CANCELLED}),
     Status.SUPERSEDED: frozenset({Outcome.SUPERSEDED}),
@@ -136,7 +137,7 @@ class IntentStatus(StrEnum):
 
 
 class TimerKind(StrEnum):
-    """Why a moment must be looked at. All share one table and one sweep."""
+    """Why a moment must be looked at. All share one table and one sweep. `poll`: a job is to be asked about."""
 
     SLEEP = "sleep"
     RETRY = "retry"
@@ -148,10 +149,14 @@ class TimerKind(StrEnum):
     REMINDER = "reminder"
     ESCALATION = "escalation"
     REQUEST_EXPIRY = "request_expiry"
+    POLL = "poll"
 
 
 class WakeCause(StrEnum):
-    """What brought a workflow before the gate. `step`: it was under way, and went on to the next node. `answer`: that of an Ask."""
+    """What brought a workflow before the gate. `step`: it was under way, and went on to the next node. `answer`: that of an Ask.
+
+    `child`: the ends of its children. `capacity`: what it needs is to be had.
+    """
 
     START = "start"
     STEP = "step"
@@ -162,6 +167,8 @@ class WakeCause(StrEnum):
     RETRY = "retry"
     RECOVERY = "recovery"
     RESUME = "resume"
+    CHILD = "child"
+    CAPACITY = "capacity"
 
 
 class BudgetKind(StrEnum):
@@ -207,6 +214,7 @@ class OnCancel(StrEnum):
     REQUEST = "its request can no longer be answered"
     SETTLED = "what became of the effect is found out first"
     JOB = "its job is cancelled"
+    CHILDREN = "its children are cancelled, waited for or left, as declared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +222,8 @@ class WaitKind:
     """One row of the table that says what a kind of wait means to operations (C5); docs/reference/waits.md shows it.
 
     Read by what there is today: `by`, `right`, `resumes`, `suspends`, `on_cancel`, `counts`. Told only, until something reads them: `alert`,
-    `slo` and `escalation`; and the kinds that no node opens yet (`external_job`, `resource`, `dependency_health`).
+    `slo` and `escalation`; and the kinds that no node opens yet (`external_job`, `resource`, `dependency_health`,
+    `children`).
 
     Attributes:
         by: who or what ends it. right: the permission that a person needs for that; "": no person ends it.
@@ -277,6 +286,7 @@ WAIT_KINDS: dict[str, WaitKind] = {
         WaitKind("external_job", "the job's event or poll", "operators", _ACCOUNTABLE, "external job", OnCancel.JOB),
         WaitKind("resource", "the resource's owner", "operators", "the resource's owner", "capacity"),
         WaitKind("dependency_health", "recovery of the dependency", "operators", "the dependency's team", "capacity"),
+        WaitKind("children", "the ends of its children", "operators", _ACCOUNTABLE, "children", OnCancel.CHILDREN),
     )
 }  # fmt: skip
 
@@ -284,8 +294,14 @@ WAIT_KINDS: dict[str, WaitKind] = {
 #: of several requests is over.
 FOR_PEOPLE = (TimerKind.REMINDER.value, TimerKind.ESCALATION.value, TimerKind.REQUEST_EXPIRY.value)
 
+#: Waits that the plane behind them may answer when they are opened.
+AT_ONCE = frozenset({"children"})
+
+#: Waits for capacity: beside an activity, or of a run that is not admitted yet. `key` says for what.
+CAPACITY = frozenset({"resource", "dependency_health"})
+
 #: Waits beside an activity that close themselves with what ends them; the activity is simply run again.
-SELF_CLOSING = ("retry_window", TOOL_APPROVAL)
+SELF_CLOSING = ("retry_window", TOOL_APPROVAL, *sorted(CAPACITY))
 
 #: Kinds behind which there is a request to people, with a page of its own.
 ASKING = tuple(name for name, kind in WAIT_KINDS.items() if kind.on_cancel is OnCancel.REQUEST)

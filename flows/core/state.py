@@ -44,7 +44,7 @@ class ActivityState:
 
 @dataclass(frozen=True, slots=True)
 class WaitState:
-    """The open wait: its kind, the evidence that arrived for it (if any), and whether its time is over."""
+    """The open wait: its kind, the evidence that arrived for it (if any), whether its time is over, and the policy that it was opened with."""
 
     id: int
     node: str
@@ -53,6 +53,7 @@ class WaitState:
     evidence: Mapping[str, Any] | None = None
     due: bool = False
     reason: str = ""
+    on_expiry: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,23 @@ class Pending:
     calls: tuple[Mapping[str, Any], ...]
 
 
-Trigger = Entered | Woken | Completed | Failed | Pending
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """The attempt could not begin, or ended, for want of something that is scarce: its activity stays, and a wait stands beside it.
+
+    Attributes:
+        kind: that of the wait, one of `CAPACITY`. name: for what it waits, its key. reason: the same in words.
+        until: the moment at which its time is over; on_expiry: what then, as `Deadline.word` has it.
+    """
+
+    kind: str
+    name: str
+    reason: str
+    until: datetime | None = None
+    on_expiry: str = ""
+
+
+Trigger = Entered | Woken | Completed | Failed | Pending | Lacking
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,8 @@
+"""The verbs of `manage.py flows`, below `commands`."""
+
+#: Modules here that bring verbs of their own: `add(verb)` makes their parsers, `do(verb, **options)` answers with a `verbs.Report`.
+MODULES = (
+    "budgets",
+    "commitments",
+    "replays",
+)

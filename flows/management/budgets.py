@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -21,12 +20,13 @@ from flows.services.budgets import limit as set_limit
 TITLES = ("of", "kind", "limit", "spent", "reserved", "left", "kept", "soft", "warned")
 
 
-def add_budget(parser: ArgumentParser) -> None:
-    """The arguments of `flows budget`."""
-    verb = verbs.below(parser)
-    show = verb("show", "how the ledgers of a run and of its intent stand")
-    allow = verb("raise", "allow more of one kind; what waits because of it goes on")
-    limit_ = verb("limit", "limit what all runs of a run's intent may use together; again sets the limits anew")
+def add(verb: verbs.Verb) -> None:
+    """The verb `budget`, and those below it."""
+    summary = "How the budgets of a run stand, more of what is used up, or a limit for all runs of its intent."
+    below = verbs.below(verb("budget", summary))
+    show = below("show", "how the ledgers of a run and of its intent stand")
+    allow = below("raise", "allow more of one kind; what waits because of it goes on")
+    limit_ = below("limit", "limit what all runs of a run's intent may use together; again sets the limits anew")
     for one in (show, allow, limit_):
         one.add_argument("id", metavar="ID", help="id, unique beginning of an id, or FLOW:KEY")
     allow.add_argument("kind", choices=[kind.value for kind in BudgetKind], metavar="KIND", help="such as model_calls")
@@ -40,6 +40,11 @@ def add_budget(parser: ArgumentParser) -> None:
     for one in (allow, limit_):
         one.add_argument("--reason", required=True, metavar="TEXT", help="why; it is kept with the ledger")
         one.add_argument("--by", required=True, metavar="USERNAME", help=f"who says so: needs {PERMISSION}")
+
+
+def do(_verb: str, *, database: str | None, **options: Any) -> verbs.Report:
+    """How the ledgers of a run stand; or raise one, or limit those of its intent, and what followed from it."""
+    return verbs.Report(*answer(using=database, **options))
 
 
 def answer(*, what: str, id: str, using: str | None, **options: Any) -> tuple[Any, str, str]:

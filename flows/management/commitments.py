@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,22 +16,27 @@ from flows.services import commitments, identify
 TITLES = ("id", "commitment", "kind", "reference", "status", "flow", "workflow", "deadline", "reason")
 
 
-def add(parser: ArgumentParser) -> None:
-    """The arguments of `flows commitments`."""
-    verb = verbs.below(parser)
-    listing = verb("list", "what is owed, the oldest first")
+def add(verb: verbs.Verb) -> None:
+    """The verb `commitments`, and those below it."""
+    below = verbs.below(verb("commitments", "What is owed outside; or say that it is fulfilled, handed over or deferred."))
+    listing = below("list", "what is owed, the oldest first")
     listing.add_argument("id", nargs="?", metavar="ID", help="only of this run: id, unique beginning of an id, or FLOW:KEY")
     listing.add_argument("--kind", metavar="KIND")
     listing.add_argument("--all", action="store_true", help="also those that have ended")
     listing.add_argument("--limit", type=given.positive, default=50, metavar="N")
-    fulfil = verb("fulfil", "say that it has been fulfilled")
-    transfer = verb("transfer", "hand it over to somebody who services it from now on")
+    fulfil = below("fulfil", "say that it has been fulfilled")
+    transfer = below("transfer", "hand it over to somebody who services it from now on")
     transfer.add_argument("--to", required=True, metavar="WHO", help="who holds it from now on")
-    defer = verb("defer", "let its run end without it")
+    defer = below("defer", "let its run end without it")
     for one in (fulfil, transfer, defer):
         one.add_argument("commitment", metavar="COMMITMENT", help="its number, as `flows commitments list` prints it")
         one.add_argument("--reason", required=True, metavar="TEXT", help="why; it is kept with the commitment")
         one.add_argument("--by", required=True, metavar="USERNAME", help=f"who says so: needs {commitments.PERMISSION}")
+
+
+def do(_verb: str, **options: Any) -> verbs.Report:
+    """What is owed; or what became of one, and of its run."""
+    return verbs.Report(*answer(**options))
 
 
 def answer(*, what: str, **options: Any) -> tuple[Any, str, str]:

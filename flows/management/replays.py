@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -16,6 +14,7 @@ from flows.core import visible
 from flows.core.definition import Flow
 from flows.core.history import Drift, Step
 from flows.management import find, given, words
+from flows.management.verbs import Report, Verb
 from flows.models import Workflow
 from flows.services import identify
 from flows.services.foresee import Forecast, foresee
@@ -24,18 +23,9 @@ from flows.services.replay import Replayed, replay
 WRONG_USAGE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Data for a program, the same as text, a sentence for a person, and what is wrong; "" if nothing is."""
-
-    data: dict[str, Any]
-    text: str
-    said: str
-    wrong: str
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Which workflows, and under which definition."""
+def add(verb: Verb) -> None:
+    """The verb: which workflows, and under which definition."""
+    parser = verb("replay", "Put recorded runs through the engine once more: do they arrive where the record says?")
     parser.add_argument("ids", nargs="*", metavar="ID", help="id, unique beginning of an id, or FLOW:KEY; several are allowed")
     parser.add_argument("--flow", metavar="NAME", help="all runs of that flow, with or without --all")
     parser.add_argument("--all", action="store_true", help="all runs there are")
@@ -45,6 +35,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="VERSION|CLASS",
         help="would they go on under that version of the flow, or that class (app.flows.Class)?",
     )
+
+
+def do(_verb: str, *, database: str | None, **options: Any) -> Report:
+    """Where record and replay part, or which runs another definition would break; none is good."""
+    names = ("ids", "flow", "live", "against")
+    return report(**{name: options[name] for name in names}, everything=options["all"], using=database)
 
 
 def report(*, ids: list[str], flow: str | None, everything: bool, live: bool, against: str | None, using: str | None) -> Report:

@@ -1,9 +1,28 @@
-"""What the verbs of the command share: a verb below a verb (`flows policy publish`)."""
+"""What the verbs of the command share: what a module gives back, and a verb below a verb (`flows policy publish`)."""
 
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Verb(Protocol):
+    """Makes a verb with the options that all have. `identified`: it is about one run, its argument ID."""
+
+    def __call__(self, name: str, summary: str, *, identified: bool = False) -> ArgumentParser:
+        """The parser of the verb."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Data for a program, the same as text, sentences for a person, a line each, and what is wrong; "" if nothing is."""
+
+    data: Any
+    text: str
+    said: str = ""
+    wrong: str = ""
 
 
 def below(parser: ArgumentParser) -> Callable[[str, str], ArgumentParser]:

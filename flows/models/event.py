@@ -8,15 +8,23 @@ from django.utils.translation import gettext_lazy as _
 
 
 class EventStatus(models.TextChoices):
-    """pending: nobody waited yet. consumed: a wait took it. conflict: the id came again with another payload; never consumed."""
+    """pending: nobody waited yet. held: an earlier one of its stream is missing. consumed: a wait took it. conflict: the id came again with
+    another payload; never consumed. aside: for a run that has ended, or for nobody.
+    """
 
     PENDING = "pending"
+    HELD = "held"
     CONSUMED = "consumed"
     CONFLICT = "conflict"
+    ASIDE = "aside"
 
 
 class Event(models.Model):
-    """What somebody outside said. It is kept whether or not anybody waits, and consumed once."""
+    """What somebody outside said. It is kept whether or not anybody waits, and consumed once.
+
+    `place` says what it is, beside `status`. `about_…`: what its sender said it is about. `position`: in its stream, which waits for an earlier
+    one until `held_until`. `redelivered` counts; `copy_of` is the conflict that a person had delivered after all.
+    """
 
     event_id = models.TextField(_("event id"))
     type = models.TextField(_("type"))
@@ -27,6 +35,15 @@ class Event(models.Model):
     deliveries = models.IntegerField(_("deliveries"), default=1)
     wait_id = models.BigIntegerField(null=True)
     workflow_id = models.UUIDField(null=True)
+    place = models.TextField(_("place"), blank=True, default="", db_default="")
+    about_workflow = models.UUIDField(null=True)
+    about_epoch = models.IntegerField(null=True)
+    about_intent = models.IntegerField(null=True)
+    about_wait = models.BigIntegerField(null=True)
+    position = models.BigIntegerField(_("position"), null=True)
+    held_until = models.DateTimeField(_("held until"), null=True)
+    redelivered = models.IntegerField(_("redelivered"), default=0, db_default=0)
+    copy_of = models.BigIntegerField(null=True)
     observed_at = models.DateTimeField(_("observed"))
 
     class Meta:

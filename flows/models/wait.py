@@ -6,12 +6,16 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from flows.core.protocol import WaitStatus
+from flows.core.protocol import CAPACITY, WaitStatus
 from flows.models.guards import ended, known
 
 
 class Wait(models.Model):
-    """One reason for not computing. Evidence is recorded by arrivals; the claim's turn decides and closes it."""
+    """One reason for not computing. Evidence is recorded by arrivals; the claim's turn decides and closes it.
+
+    `need`, `got`: of a wait for several events, how many it needs and how many have come. `event_id`: the row of the inbox that it took.
+    `priority`: the workflow's at parking, of waits for capacity alone.
+    """
 
     workflow = models.ForeignKey(
         "outlast_flows.Workflow", on_delete=models.DO_NOTHING, related_name="waits", db_constraint=False, db_index=False
@@ -31,6 +35,10 @@ class Wait(models.Model):
     status = models.TextField(_("status"))
     evidence = models.JSONField(null=True)
     result = models.JSONField(null=True)
+    need = models.IntegerField(default=0, db_default=0)
+    got = models.IntegerField(default=0, db_default=0)
+    event_id = models.BigIntegerField(null=True)
+    priority = models.SmallIntegerField(default=0, db_default=0)
     due_since = models.DateTimeField(null=True)
     opened_at = models.DateTimeField(_("since"))
     closed_at = models.DateTimeField(null=True)
@@ -52,6 +60,11 @@ class Wait(models.Model):
                 fields=["event_type", "key"],
                 name="outlast_wait_channel",
                 condition=Q(closed_at__isnull=True) & ~Q(event_type=""),
+            ),
+            models.Index(
+                fields=["key", "-priority", "deadline_at", "id"],
+                name="outlast_wait_capacity",
+                condition=Q(closed_at__isnull=True, kind__in=sorted(CAPACITY)),
             ),
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -18,6 +19,9 @@ class Workflow(models.Model):
     `active_seq` is the activity that is scheduled or running. `rank` orders the claim: ready time minus priority.
     `passed_over` is the current release beside which a person let the workflow keep its own; `alerted_at` is when its accountable user was
     told that no worker offers its release (it counts as long as it is younger than `updated_at`).
+    `ledgers` are the workflows on whose budgets it draws, its own last (NULL: its own alone); `depth` counts its ancestors. `chain` is the first
+    run of those that continue as new, `continued_to` the next one. `slots` are those that it holds until it ends. `started_by` says what began
+    an isolated run: `schedule:NAME`, `event:ID`, `child`.
     `owed` counts what stands between the workflow and its end (docs/decisions/0003); `target` is the end that it is on the way to meanwhile.
     """
 
@@ -48,6 +52,13 @@ class Workflow(models.Model):
     )
     user_label = models.TextField(blank=True)
     parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children", db_index=False)
+    depth = models.SmallIntegerField(default=0, db_default=0)
+    ledgers = ArrayField(models.UUIDField(), null=True)
+    chain = models.UUIDField(null=True)
+    continued_to = models.UUIDField(null=True)
+    slots = models.SmallIntegerField(default=0, db_default=0)
+    tenant = models.TextField(_("tenant"), blank=True, default="", db_default="")
+    started_by = models.TextField(_("started by"), blank=True, default="", db_default="")
 
     node = models.TextField(_("node"))
     status = models.TextField(_("status"), choices=[(s.value, s.value) for s in Status])

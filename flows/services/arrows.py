@@ -15,7 +15,7 @@ from flows.core.effects import OperationStatus
 from flows.core.errors import PayloadError
 from flows.core.history import BEGUN, IN_DOUBT, KNOWN
 from flows.core.nodes.activity import Activity
-from flows.core.protocol import ActivityStatus, AttemptOutcome, Outcome, Status, WaitStatus
+from flows.core.protocol import ASKING, ActivityStatus, AttemptOutcome, Outcome, Status, TimerKind, WaitStatus
 from flows.core.verdicts import Verdict
 from flows.services.owned import Owned
 from flows.store.move import Move
@@ -56,6 +56,8 @@ class Ending:
 
 
 REFUSED = Ending(AttemptOutcome.REFUSED)
+#: Kind of wait → the kind of timer that wakes it at `Park.wakes_at`; else it is a sleep's.
+WAKES = {"external_job": TimerKind.POLL}
 
 
 def unknown_definition(owned: Owned) -> moves.Suspend:
@@ -94,35 +96,41 @@ def parking(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | N
     """park, or park into a pause."""
     arrow = _arrow(owned, Status.PAUSED if owned.pause else Status.WAITING, move.node)
     arrow.outcome, arrow.placement = Outcome.WAITING, ""
-    arrow.wait_kind, arrow.reason = move.kind, move.reason
-    arrow.event_type, arrow.wait_key = move.event_type, move.keys[0] if move.keys else ""
-    arrow.deadline, arrow.on_expiry, arrow.wakes_at = move.deadline, move.on_expiry, move.wakes_at
-    arrow.timer_kind = "sleep"
+    _waits(arrow, move)
     if owned.definition is not None and owned.definition.probes:  # what the wait, or the question, stands on
         arrow.baselines = sorted(owned.definition.baselines_of(move.node))
-    arrow.visit = owned.state.visits.get(move.node, 0) + 1
+    arrow.visit = move.visit_after(owned.state.visits)
     _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)
     return _note(arrow, decided, move.via)
 
 
-def asking(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | None) -> Move:
-    """The turn ends with questions to people: the activity is scheduled again, and their answers make it ready."""
+def beside(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | None) -> Move:
+    """The turn ends with questions to people, or for want of something: the activity is scheduled again, and what ends the wait wakes it."""
     arrow = _arrow(owned, Status.PAUSED if owned.pause else Status.WAITING, owned.row.node)
-    arrow.outcome, arrow.wait_kind, arrow.reason = Outcome.WAITING, move.kind, move.reason
+    arrow.outcome = Outcome.WAITING
+    _waits(arrow, move)
     _end_activity(owned, arrow, ending, ActivityStatus.SCHEDULED)
-    return _note(_asked(arrow), decided, move.via)
+    return _note(_given_back(arrow, "asked" if move.kind in ASKING else "parked"), decided, move.via)
 
 
 def asked_in_vain(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending | None) -> Move:
     """It would have, and they cannot be asked: a person looks, and with their resume the code asks again."""
-    return _asked(suspend(owned, decided, move, ending))
+    return _given_back(suspend(owned, decided, move, ending), "asked")
 
 
-def _asked(arrow: Move) -> Move:
+def _given_back(arrow: Move, trigger: str) -> Move:
     """The attempt is given back: it has neither failed, nor was it refused."""
-    arrow.attempt_outcome, arrow.trigger = AttemptOutcome.RETURNED, "asked"
+    arrow.attempt_outcome, arrow.trigger = AttemptOutcome.RETURNED, trigger
     return arrow
+
+
+def _waits(arrow: Move, move: moves.Park) -> None:
+    """The wait that the arrow opens."""
+    arrow.wait_kind, arrow.reason, arrow.need = move.kind, move.reason, move.need
+    arrow.event_type, arrow.wait_key = move.event_type, move.keys[0] if move.keys else ""
+    arrow.deadline, arrow.deadline_at, arrow.on_expiry = move.deadline, move.deadline_at, move.on_expiry
+    arrow.wakes_at, arrow.timer_kind = move.wakes_at, WAKES.get(move.kind, TimerKind.SLEEP)
 
 
 def retry(owned: Owned, move: moves.RetryLater, ending: Ending | None) -> Move:

@@ -1,8 +1,8 @@
-"""The end of a turn whose tools asked people: the activity stays open, and beside it stands one wait, with a request for each call.
+"""The end of a turn that leaves its activity open, with one wait beside it: its tools asked people, or it lacks something that is scarce.
 
-    decided Park(beside) ──► nobody could answer one of them ─► human      one arrow; no request is made
-                        ├──► move, the plane writes its rows, each request is booked ─► waiting
-                        └──► no budget for one of them ─► all of it is taken back ─► human
+    decided Park(beside) ──► nobody could end it, its plane says ─────────► human      one arrow; nothing is asked
+                        ├──► move, the plane writes its rows, reviews are booked where the kind counts them ─► waiting
+                        └──► no budget for one of these ─► all of it is taken back ─► human
 Guard: that of every arrow of an owner. No attempt is counted as failed, and nothing of its `retry=` is used.
 """
 
@@ -15,11 +15,12 @@ from flows.core import moves
 from flows.core.decide import Decided
 from flows.core.errors import HalfMove
 from flows.core.nodes.approval import NOBODY_ELIGIBLE
-from flows.core.protocol import Outcome
+from flows.core.protocol import ASKING, WAIT_KINDS, Outcome
 from flows.core.verdicts import Verdict, suspension_of
 from flows.services import arrows, ledger
 from flows.services.arrows import Ending
 from flows.services.owned import Owned
+from flows.services.parking import opening_of
 from flows.store import move as store
 from flows.store.sql import committing
 
@@ -28,44 +29,30 @@ class _NoRoom(Exception):
     """Roll back: the budget has no room for one of the requests."""
 
 
-def ask_people(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | None) -> bool:
+def stand_beside(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | None) -> bool:
     """Make the end of the turn true; False if its guard was lost."""
     plane = registry.wait_plane(move.kind)
-    if plane is None:
+    asks = move.kind in ASKING
+    if plane is None and asks:
         raise HalfMove(f"a tool of {owned.label} asks people, and no app answers for waits of kind {move.kind}")
     try:
-        with committing("ask people", owned.using):
-            if reason := plane.lacking(owned.using, owned.row.id, move):
+        with committing("ask people" if asks else "park beside", owned.using):
+            if plane is not None and (reason := plane.lacking(owned.using, owned.row.id, move)):
                 return _stopped(owned, decided, move, ending, (Outcome.HUMAN_REQUIRED, NOBODY_ELIGIBLE, reason))
-            made = store.move(arrows.asking(owned, decided, move, ending), owned.using)
+            made = store.move(arrows.beside(owned, decided, move, ending), owned.using)
             if made is None:
                 return False
-            plane.opened(owned.using, opening_of(owned, move, made, _visit(owned)))
-            if not all(ledger.review(owned, move.node) for _ in move.detail["calls"]):
+            if plane is not None:
+                plane.opened(owned.using, opening_of(owned, move, made, _visit(owned)))
+            if WAIT_KINDS[move.kind].counts is not None and not all(
+                ledger.review(owned, move.node) for _ in move.detail["calls"]
+            ):
                 raise _NoRoom
     except _NoRoom:
         code = Verdict.BUDGET_EXHAUSTED
         reason = "the budget has no room for so many requests for approval"
         return _stopped(owned, decided, move, ending, (suspension_of(code), code, reason))
     return True
-
-
-def opening_of(owned: Owned, move: moves.Park, made: store.Moved, visit: int) -> registry.Opening:
-    """What the plane of a wait is told of the wait that was just opened."""
-    row = owned.row
-    return registry.Opening(
-        wait_id=made.wait_id or 0,
-        workflow_id=row.id,
-        intent_id=row.intent_id,
-        intent_version=row.intent_version,
-        epoch=row.epoch,
-        policy_version=row.policy_version,
-        user_id=row.user_id,
-        visit=visit,
-        park=move,
-        deadline_at=made.deadline_at,
-        activity_seq=made.active_seq,
-    )
 
 
 def _stopped(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | None, why: tuple[Outcome, str, str]) -> bool:

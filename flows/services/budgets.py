@@ -324,4 +324,4 @@ def _lacks(row: Workflow, using: str) -> str:
     definition = registry.definition(row.flow_name, row.flow_version)
     if definition is None or row.node not in definition.nodes:
         return ""
-    return ledger.lacking(definition, row.node, row.pk, row.intent_id, using)
+    return ledger.lacking(definition, row.node, row.pk, row.intent_id, using, row.ledgers)

@@ -2,7 +2,8 @@
 
 activity   scheduled at a node of the same name, which still is one (and has that step): the same visit, the same operations
 wait       the node of the same name would wait for exactly the same: it goes over with its deadline and whatever arrived
-retry      the pause before the next attempt goes with its activity     for a person: goes with the suspension that it stands for
+retry      the pause before the next attempt goes with its activity, as a wait for capacity does
+           for a person: goes with the suspension that it stands for
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from flows.core.moves import Park
 from flows.core.nodes.activity import RETRY_WINDOW, Activity
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import Pipeline
-from flows.core.protocol import SUSPENDING, Outcome
+from flows.core.protocol import CAPACITY, SUSPENDING, Outcome
 from flows.core.state import State, WaitState
 from flows.core.versions import Walked
 from flows.models import Commitment, Wait, Workflow
@@ -114,7 +115,7 @@ def _wait(seen: Seen, node: Node, walked: Walked, using: str, *, same: bool, act
     if wait.kind in SUSPENDING:
         suspended = seen.outcome not in ("", Outcome.WAITING, Outcome.WORKFLOW_MIGRATION_REQUIRED)
         return (wait.id, None) if suspended else (None, None)
-    if wait.kind == RETRY_WINDOW:
+    if wait.kind == RETRY_WINDOW or wait.kind in CAPACITY:
         return (wait.id, None) if activity else (None, None)
     park = _entered(seen.state, node, walked) if same and node.kind == wait.kind else None
     if park is None or not _same(wait, park, using):

@@ -26,7 +26,7 @@ def now_running(
     row.node, row.version, row.error_code = move.node, version, None
     row.active_seq = row.activity_seq = seq
     row.step, row.visit, row.number, row.fence = move.step, visit, 1, 1
-    row.failures, row.lost, row.last_error, row.notes = 0, 0, None, None
+    row.failures, row.lost, row.last_error, row.notes, row.opened_at = 0, 0, None, None, state.now
     if owned.facts.look is not None:
         owned.facts = replace(owned.facts, look=None)  # that was another attempt's
     owned.state = replace(

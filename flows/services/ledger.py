@@ -77,11 +77,14 @@ def ledgers(
     kinds: Iterable[BudgetKind],
     using: str,
     *,
+    along: Sequence[UUID] | None = None,
     lock: bool = False,
 ) -> list[Ledger]:
-    """The ledgers of these kinds: the workflow's (as declared, where one is not made yet), then the intent's where it is limited."""
+    """The ledgers of these kinds: the workflow's (as declared, where one is not made yet) and those `along` which it draws, then the intent's
+    where it is limited.
+    """
     wanted_kinds = list(kinds)
-    found = store.ledgers(workflow, intent, wanted_kinds, using, lock=lock)
+    found = store.ledgers(workflow, intent, wanted_kinds, using, along=along, lock=lock)
     made = {one.kind for one in found if one.own}
     return [_declared(definition, kind) for kind in wanted_kinds if kind not in made] + found
 
@@ -93,26 +96,29 @@ def _declared(definition: Definition | None, kind: BudgetKind) -> Ledger:
     return Ledger(None, True, kind, budget.amounts.get(kind), budget.soft_of(kind), budget.kept_of(kind), ZERO, ZERO)
 
 
-def lacking(definition: Definition, node: str, workflow: UUID, intent: UUID, using: str) -> str:
+def lacking(
+    definition: Definition, node: str, workflow: UUID, intent: UUID, using: str, along: Sequence[UUID] | None = None
+) -> str:
     """What is used up of what this node needs, in words; "" if there is room."""
     wants = wanted(definition, node)
     if not wants:
         return ""
-    found = ledgers(definition, workflow, intent, wants, using)
+    found = ledgers(definition, workflow, intent, wants, using, along=along)
     return shortage(found, wants, privileged=privileged(definition.nodes[node]))
 
 
 def look(owned: Owned, node: Node) -> str:
     """The same for the attempt that is about to begin."""
     assert owned.definition is not None
-    return lacking(owned.definition, node.name, owned.row.id, owned.row.intent_id, owned.using)
+    row = owned.row
+    return lacking(owned.definition, node.name, row.id, row.intent_id, owned.using, row.ledgers)
 
 
-def reviews(definition: Definition | None, workflow: UUID, intent: UUID, using: str) -> str:
+def reviews(definition: Definition | None, workflow: UUID, intent: UUID, using: str, along: Sequence[UUID] | None = None) -> str:
     """Why nobody may be asked for an approval any more, or ""; no look where reviews are not limited."""
     if definition is None or not definition.limits_reviews:
         return ""
-    return shortage(ledgers(definition, workflow, intent, REVIEW, using), REVIEW, privileged=False)
+    return shortage(ledgers(definition, workflow, intent, REVIEW, using, along=along), REVIEW, privileged=False)
 
 
 def still_lacks(owned: Owned, refusal: Refusal | None) -> bool:
@@ -123,7 +129,7 @@ def still_lacks(owned: Owned, refusal: Refusal | None) -> bool:
     if refusal is None or refusal.verdict is not Verdict.BUDGET_EXHAUSTED or owned.definition is None:
         return True
     row = owned.row
-    return bool(lacking(owned.definition, refusal.node, row.id, row.intent_id, owned.using))
+    return bool(lacking(owned.definition, refusal.node, row.id, row.intent_id, owned.using, row.ledgers))
 
 
 def reserve(owned: Owned, node: Node) -> bool:
@@ -146,20 +152,28 @@ def review(owned: Owned, node: str) -> bool:
     row = owned.row
     if owned.definition is None or not owned.definition.limits_reviews:
         return True
-    store.ledgers(row.id, row.intent_id, list(BudgetKind), owned.using, lock=True)
+    store.ledgers(row.id, row.intent_id, list(BudgetKind), owned.using, along=row.ledgers, lock=True)
     return store.review(row.id, node, _locked(owned, REVIEW), owned.using)
 
 
 def _locked(owned: Owned, kinds: Iterable[BudgetKind]) -> list[Ledger]:
-    return _lock(owned.definition, owned.row.id, owned.row.intent_id, kinds, owned.using)
+    row = owned.row
+    return _lock(owned.definition, row.id, row.intent_id, kinds, owned.using, row.ledgers)
 
 
-def _lock(definition: Definition | None, workflow: UUID, intent: UUID, kinds: Iterable[BudgetKind], using: str) -> list[Ledger]:
+def _lock(
+    definition: Definition | None,
+    workflow: UUID,
+    intent: UUID,
+    kinds: Iterable[BudgetKind],
+    using: str,
+    along: Sequence[UUID] | None = None,
+) -> list[Ledger]:
     kinds = list(kinds)
-    found = ledgers(definition, workflow, intent, kinds, using, lock=True)
+    found = ledgers(definition, workflow, intent, kinds, using, along=along, lock=True)
     if missing := [one for one in found if one.id is None]:
         store.make(workflow, missing, using)
-        found = ledgers(definition, workflow, intent, kinds, using, lock=True)
+        found = ledgers(definition, workflow, intent, kinds, using, along=along, lock=True)
     return found
 
 
@@ -223,11 +237,11 @@ def spend_servicing(workflow: str, node: str, used: Mapping[str, Any], using: st
     if not said:
         return WITHIN
     with committing("spend", using):
-        row = Workflow.objects.using(using).only("pk", "intent_id", "flow_name", "flow_version").get(pk=workflow)
+        row = Workflow.objects.using(using).only("pk", "intent_id", "flow_name", "flow_version", "ledgers").get(pk=workflow)
         locks.intent(row.intent_id, using, shared=True)
         locks.workflows([workflow], using)
         definition = registry.definition(row.flow_name, row.flow_version)
-        locked = _lock(definition, row.pk, row.intent_id, said, using)
+        locked = _lock(definition, row.pk, row.intent_id, said, using, row.ledgers)
         after = store.spend(Drawer(row.pk, node, None, None), locked, said, using)
     return _told(after, row.pk, node, may=True)
 
@@ -266,7 +280,7 @@ def left(owned: Owned) -> dict[str, int | Decimal]:
     may = node is not None and privileged(node)
     own = store.held(Drawer(row.id, activity.node, activity.seq, activity.number), owned.using)
     found: dict[str, int | Decimal] = {}
-    for ledger in ledgers(owned.definition, row.id, row.intent_id, BudgetKind, owned.using):
+    for ledger in ledgers(owned.definition, row.id, row.intent_id, BudgetKind, owned.using, along=row.ledgers):
         rest = ledger.left(privileged=may)
         if rest is None:
             continue

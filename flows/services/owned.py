@@ -111,7 +111,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         degraded=bool(loaded and loaded.degraded),
         policy=policy_fact(row, using),
         release=_release(definition, row, using) if row.release else None,
-        reviews=ledger.reviews(definition, row.id, row.intent_id, using),
+        reviews=ledger.reviews(definition, row.id, row.intent_id, using, row.ledgers),
     )
     state = state_of(row, loaded, using)
     taking = state.activity is not None and state.activity.known  # its own version takes the result
@@ -251,8 +251,8 @@ def history_of(loaded: Loaded | None) -> tuple[dict[str, Any], dict[str, int]]:
 def _wait(loaded: Loaded | None) -> WaitState | None:
     if loaded is None or loaded.open_wait is None:
         return None
-    wait_id, node, kind, visit, evidence, due, reason = loaded.open_wait
-    return WaitState(wait_id, node, kind, visit, evidence_of(evidence), due, reason)
+    wait_id, node, kind, visit, evidence, due, reason, on_expiry = loaded.open_wait
+    return WaitState(wait_id, node, kind, visit, evidence_of(evidence), due, reason, on_expiry)
 
 
 def evidence_of(stored: Any) -> Any:

@@ -2,8 +2,8 @@
 
     decide ──► (hot) advance: activity done, next one running          one statement, one commit
           └──► move: anything else out of running                      one statement, or lock-then-act where another row decides:
-                     a wait for an event    channel lock, look for an early event, move
-                     a wait of a plane      move, the plane writes its rows
+                     a wait of a node       `parking`: channel locks, look for what came early, move, the plane writes its rows
+                     one beside an activity `asking`
 A lost guard: read again, decide again with the same trigger. No longer the owner: stop.
 """
 
@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 from typing import TypeGuard
 
 from flows import registry
@@ -25,21 +22,20 @@ from flows.core.decide import Decided, decide
 from flows.core.errors import LostOwnership
 from flows.core.gate import Refusal
 from flows.core.nodes.activity import Activity
-from flows.core.nodes.approval import NOBODY_ELIGIBLE
-from flows.core.protocol import WAIT_KINDS, Outcome, Status
-from flows.core.state import Completed, Failed, Trigger, WaitState, Woken
+from flows.core.protocol import Outcome, Status
+from flows.core.state import Completed, Failed, Trigger, Woken
 from flows.core.verdicts import Verdict
-from flows.dispatch import after_commit, hints_for, look_soon
-from flows.services import arrows, control, effects, ledger, notices, obligations, recording, releasing
+from flows.dispatch import after_commit, hints_for
+from flows.services import arrows, control, effects, ledger, notices, obligations, parking, recording, releasing
 from flows.services.arrows import Ending
-from flows.services.asking import ask_people, opening_of
+from flows.services.asking import stand_beside
 from flows.services.clock import now
-from flows.services.follow import known_results, now_running, still_passed, timeout_of
-from flows.services.owned import Owned, evidence_of, reload
+from flows.services.follow import now_running, timeout_of
+from flows.services.owned import Owned, reload
 from flows.store import advance as hot
-from flows.store import attempts, events, locks
+from flows.store import attempts, locks
 from flows.store import move as store
-from flows.store.sql import committing, dumps, loads
+from flows.store.sql import committing, dumps
 
 logger = logging.getLogger("outlast.flows")
 
@@ -52,10 +48,6 @@ class Progress(Enum):
     RUN = "run"
     LEFT = "left"
     LOST = "lost"
-
-
-class _Again(Exception):
-    """Roll back and decide again: another row said no meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +68,7 @@ def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | N
             logger.error("workflow %s (%s): a function of the flow raised", owned.row.id, owned.label, exc_info=decided.fault)
         try:
             progress = _with_settled(owned, trigger, decided, keeping, ending)
-        except _Again:
+        except parking.Again:
             progress = None
         if progress is not None:
             return progress
@@ -92,7 +84,9 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
         return Decided(missing, refusal=Refusal(Verdict.WORKFLOW_MIGRATION_REQUIRED, missing.reason))
     owned.tell_time()
     decided = decide(owned.definition, owned.state, trigger, owned.facts)
-    if isinstance(trigger, Completed | Failed) and isinstance(decided.move, moves.Park) and decided.move.wakes_at is not None:
+    move = decided.move
+    sets = isinstance(move, moves.Park) and (move.wakes_at is not None or move.deadline_at is not None)
+    if isinstance(trigger, Completed | Failed) and sets:
         owned.tell_time(now(owned.using))  # a moment that is set after code has run is set by the one clock
         decided = decide(owned.definition, owned.state, trigger, owned.facts)
     if isinstance(decided.move, moves.Finish):
@@ -106,13 +100,13 @@ def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Kee
     if noted.empty:
         return _commit(owned, trigger, decided, keeping, ending)
     with recording.kept(owned), committing("effect", owned.using):
-        if isinstance(decided.move, moves.Park) and decided.move.event_type:  # the lock order: the workflow is held from here on
-            locks.channel(decided.move.event_type, decided.move.keys[0], owned.using)
+        if isinstance(decided.move, moves.Park):  # the lock order: the workflow is held from here on
+            locks.channels(decided.move.channels, owned.using)
         if not noted.before():
-            raise _Again
+            raise parking.Again
         progress = _commit(owned, trigger, decided, keeping, ending)
         if progress is None:
-            raise _Again
+            raise parking.Again
         noted.after()
     return progress
 
@@ -131,7 +125,7 @@ def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, 
         case moves.Open() as move:
             return _open(owned, trigger, decided, move, keeping, ending)
         case moves.Park(beside=True) as move:
-            return Progress.LEFT if ask_people(owned, decided, move, ending) else None
+            return Progress.LEFT if stand_beside(owned, decided, move, ending) else None
         case moves.Park() as move:
             return _park(owned, trigger, decided, move, keeping, ending)
         case moves.RetryLater() as move:
@@ -188,7 +182,7 @@ def _towards_end(owned: Owned, arrow: store.Move) -> Progress | None:
     with committing("end", owned.using):
         if store.move(arrow, owned.using) is None:
             return None
-        _close_plane(owned, arrow)
+        parking.close_plane(owned, arrow)
         if arrow.target == Status.SUPERSEDED:
             registry.ended([owned.row.id], owned.using)
         obligations.doubt(owned.row.id, arrow.error_code or "", owned.using)  # nobody will ask for it again
@@ -251,7 +245,7 @@ def _open(
         made_move = store.move(arrow, owned.using)
         if made_move is None:
             return None
-        _close_plane(owned, arrow)
+        parking.close_plane(owned, arrow)
         if not going_on and not owned.pause:
             owned.hinted = True
             after_commit(hints_for([(owned.row.id, made_move.queue, owned.row.flow_name, move.node)]), owned.using)
@@ -264,95 +258,15 @@ def _open(
 def _park(
     owned: Owned, trigger: Trigger, decided: Decided, move: moves.Park, keeping: Keeping, ending: Ending | None
 ) -> Progress | None:
-    arrow = arrows.parking(owned, decided, move, ending)
-    plane = registry.wait_plane(move.kind)
-    if not move.event_type and plane is None:
-        return _leave(owned, arrow)
-    with committing("park", owned.using):
-        if plane is not None and (reason := plane.lacking(owned.using, owned.row.id, move)):
-            nobody = moves.Suspend(move.node, Outcome.HUMAN_REQUIRED, NOBODY_ELIGIBLE, reason, via=move.via)
-            return _leave(owned, arrows.suspend(owned, replace(decided, move=nobody), nobody, ending))
-        early = None
-        if move.event_type:
-            locks.channel(move.event_type, move.keys[0], owned.using)
-            early = events.early(move.event_type, move.keys[0], owned.using)
-        if early is not None:
-            arrow.evidence = dumps({"id": early[1], "payload": loads(early[2])})
-            if not owned.pause:
-                arrow.status, arrow.outcome = "running", ""
-        made = store.move(arrow, owned.using)
-        if made is None:
-            return None
-        _close_plane(owned, arrow)
-        if early is not None:
-            events.consume(early[0], made.wait_id, owned.row.id, owned.using)
-        if plane is not None:
-            plane.opened(owned.using, opening_of(owned, move, made, arrow.visit))
-            if WAIT_KINDS[move.kind].counts is not None and not ledger.review(owned, move.node):
-                raise _Again
-    if early is None or owned.pause:
-        return Progress.LEFT
-    return _woken_at_once(owned, trigger, decided, move, keeping, made, arrow)
-
-
-def _woken_at_once(
-    owned: Owned,
-    trigger: Trigger,
-    decided: Decided,
-    move: moves.Park,
-    keeping: Keeping,
-    made: store.Moved,
-    arrow: store.Move,
-) -> Progress | None:
-    """The event was there before its wait: the same turn decides on it."""
-    row, evidence = owned.row, evidence_of(loads(arrow.evidence))
-    row.node, row.version, row.error_code, row.active_seq = move.node, made.version, None, None
-    owned.state = replace(
-        owned.state,
-        node=move.node,
-        activity=None,
-        results=known_results(owned, trigger, decided),
-        visits=MappingProxyType({**owned.state.visits, move.node: arrow.visit}),
-        passed=still_passed(owned.state, decided),
-        wait=WaitState(made.wait_id or 0, move.node, move.kind, arrow.visit, evidence, False, move.reason),
-    )
-    return proceed(owned, Woken(), keeping)
+    parked = parking.park(owned, trigger, decided, move, ending)
+    if parked is parking.Parked.GOES_ON:
+        return proceed(owned, Woken(), keeping)
+    return Progress.LEFT if parked is not None else None
 
 
 def _leave(owned: Owned, arrow: store.Move) -> Progress | None:
     """Make a move that lets go of the workflow."""
-    ends = arrow.status == Status.SUPERSEDED
-    with committing("move", owned.using) if ends or _closes_plane(owned, arrow) else nullcontext():
-        made = store.move(arrow, owned.using)
-        if made is None:
-            return None
-        _close_plane(owned, arrow)
-        if ends:
-            registry.ended([owned.row.id], owned.using)
-    if arrow.wakes_in is not None or arrow.wakes_at is not None:
-        _hint_soon(owned, arrow)
-    return Progress.LEFT
-
-
-def _hint_soon(owned: Owned, arrow: store.Move) -> None:
-    """A timer within the next second is not left to the next tick: lateness is milliseconds."""
-    wait = arrow.wakes_in if arrow.wakes_in is not None else (arrow.wakes_at or owned.state.now) - owned.state.now
-    if wait <= timedelta(seconds=1.2):
-        look_soon(wait.total_seconds())
-
-
-def _closes_plane(owned: Owned, arrow: store.Move) -> bool:
-    wait = owned.state.wait
-    return arrow.close_wait is not None and wait is not None and registry.wait_plane(wait.kind) is not None
-
-
-def _close_plane(owned: Owned, arrow: store.Move) -> None:
-    wait = owned.state.wait
-    if arrow.close_wait is None or wait is None:
-        return
-    plane = registry.wait_plane(wait.kind)
-    if plane is not None:
-        plane.closed(owned.using, [wait.id], arrow.wait_status)
+    return Progress.LEFT if parking.leave(owned, arrow) else None
 
 
 def _done(owned: Owned, node: str, ending: Ending, via: tuple[str, ...]) -> hot.Done:

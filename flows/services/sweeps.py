@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
+from django.db import connections
+
 from flows import registry
 from flows.conf import conf
 from flows.core.protocol import AttemptOutcome
@@ -55,7 +57,27 @@ def run_tick(using: str, min_age: float = 0.0) -> tick.Look | None:
         breach.tell(conf.SWEEP_BATCH, using)
     if found.untold:
         deadlines.tell(conf.SWEEP_BATCH, using)
+    for name in found.watches:
+        run_watch(name, using)
     return found
+
+
+def run_watch(name: str, using: str) -> None:
+    """Do what a watch is for. One that raises is logged: it holds up no other, and the next tick finds what it has left.
+
+    Raises:
+        Exception: the connection is gone, so that the caller takes another one.
+    """
+    watch = registry.watch(name)
+    if watch is None:  # asked for by a process with more apps than this one
+        return
+    try:
+        watch.run(using)
+    except Exception:
+        logger.exception("the watch %s failed", name)
+        raw = connections[using].connection
+        if raw is None or raw.closed:
+            raise
 
 
 def is_idle(using: str) -> bool:

@@ -69,4 +69,4 @@ def reason(wait: Wait, row: Workflow, using: str) -> str:
     definition = registry.definition(row.flow_name, row.flow_version)
     if definition is None or row.node not in definition.nodes or not ledger.wanted(definition, row.node):
         return wait.reason  # what tools of a node draw on, no declaration says
-    return ledger.lacking(definition, row.node, row.pk, row.intent_id, using) or ROOM_AGAIN
+    return ledger.lacking(definition, row.node, row.pk, row.intent_id, using, row.ledgers) or ROOM_AGAIN

@@ -9,7 +9,8 @@
     spent = Σ spent + Σ settled (+ Σ carried, of an intent), at most FULL
     reserved = Σ over attempts without `settled`: max(reserved − Σ spent since, 0)
 
-Whoever changes a ledger has its workflow locked, then locks the ledgers (the workflow's first, then by id), and acts in a new statement.
+Whoever draws on a ledger has the workflow locked for which it draws, then locks the ledgers (those of workflows first, by id), and acts in a new
+statement.
 """
 
 from __future__ import annotations
@@ -25,16 +26,28 @@ from flows.core.protocol import BudgetKind
 from flows.store.sql import run
 
 LEDGERS = """
-SELECT b.id, b.workflow_id IS NOT NULL, b.kind, b.allowance, b.soft, b.kept, b.spent, b.reserved FROM outlast_budget b
-WHERE (b.workflow_id = %(workflow)s::uuid OR b.intent_id = %(intent)s::uuid) AND b.kind = ANY (%(kinds)s::text[])
+SELECT b.id, coalesce(b.workflow_id = %(workflow)s::uuid, false), b.kind, b.allowance, b.soft, b.kept, b.spent, b.reserved
+FROM outlast_budget b
+WHERE (b.workflow_id = ANY (%(workflows)s::uuid[]) OR b.intent_id = %(intent)s::uuid) AND b.kind = ANY (%(kinds)s::text[])
 ORDER BY b.workflow_id IS NULL, b.id
 """
 LOCK = LEDGERS + " FOR UPDATE"
 
 
-def ledgers(workflow: UUID | None, intent: UUID | None, kinds: Sequence[str], using: str, *, lock: bool = False) -> list[Ledger]:
-    """The ledgers of these kinds that are made: the workflow's, then the intent's."""
-    params = {"workflow": workflow, "intent": intent, "kinds": list(kinds)}
+def ledgers(
+    workflow: UUID | None,
+    intent: UUID | None,
+    kinds: Sequence[str],
+    using: str,
+    *,
+    along: Sequence[UUID] | None = None,
+    lock: bool = False,
+) -> list[Ledger]:
+    """The ledgers of these kinds that are made: the workflow's and those of its ancestors on which it draws (`along`, its own among them; None:
+    its own alone), then the intent's.
+    """
+    workflows = list(along) if along is not None else [workflow] if workflow is not None else []
+    params = {"workflow": workflow, "workflows": workflows, "intent": intent, "kinds": list(kinds)}
     rows = run("lock budgets", LOCK, params, using) if lock else run("budgets", LEDGERS, params, using)
     return [Ledger(row[0], row[1], BudgetKind(row[2]), *row[3:8]) for row in rows]
 

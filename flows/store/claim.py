@@ -18,6 +18,8 @@ from flows.store.sql import run
 class Claimed:
     """A workflow that this worker owns, as the claim returned it; `activity` columns are None when none is open.
 
+    `ledgers`: the workflows on whose budgets it draws, its own last; None: its own alone. `opened_at`: of the open activity.
+
     `version` and `wake_seq` follow the arrows that the owner makes.
     """
 
@@ -54,6 +56,10 @@ class Claimed:
     last_error: str | None
     notes: Any
     timeout_s: float | None
+    parent_id: UUID | None
+    ledgers: list[UUID] | None
+    chain: UUID | None
+    opened_at: datetime | None
     loaded: Loaded | None = None
 
     @property
@@ -106,7 +112,7 @@ WITH offered AS (
 SELECT c.id, c.flow_name, c.flow_version, c.fingerprint, c.key, c.input, c.intent_id, c.intent_version, c.user_id, c.user_label,
     c.node, c.version, c.epoch, c.wake_seq, c.activity_seq, c.active_seq, c.queue, c.priority, c.policy_version, c.release,
     c.checkpoint, c.error_code, c.owed, flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes, a.timeout_s,
-    h.*
+    c.parent_id, c.ledgers, c.chain, a.opened_at, h.*
 FROM claimed c LEFT JOIN activity a ON a.workflow_id = c.id
 LEFT JOIN LATERAL (
     SELECT c.id, c.version, c.wake_seq, c.pause_requested_at IS NOT NULL, i.version, i.status, flows_now(), c.owed, {HISTORY.format(w="s")}
@@ -166,8 +172,8 @@ def claim(
 
 
 def _claimed(row: Sequence[Any]) -> Claimed:
-    claimed = Claimed(*row[:33])
-    claimed.loaded = parse(row[33:]) if row[33] is not None else None
+    claimed = Claimed(*row[:37])
+    claimed.loaded = parse(row[37:]) if row[37] is not None else None
     return claimed
 
 

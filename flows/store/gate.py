@@ -94,6 +94,8 @@ _CAUSES = {
     "event": WakeCause.EVENT,
     "approval": WakeCause.APPROVAL,
     "answer": WakeCause.ANSWER,
+    "children": WakeCause.CHILD,
+    "readmit": WakeCause.CAPACITY,
     "timer": WakeCause.TIMER,
     "resume": WakeCause.RESUME,
     "migrate": WakeCause.RESUME,

@@ -17,8 +17,8 @@ class Loaded:
     """What the engine needs beside the claimed row.
 
     `activities`: (node, step, newest visit, done visit, result). `waits`: (node, newest visit, visit of the result, result).
-    `open_wait`: (id, node, kind, visit, evidence, due, reason) or None. `passed`: deadlines that nobody has handled yet, as (kind, name);
-    `degraded`: one with DEGRADE has passed.
+    `open_wait`: (id, node, kind, visit, evidence, due, reason, policy) or None. `passed`: deadlines that nobody has handled yet, as (kind,
+    name); `degraded`: one with DEGRADE has passed.
     """
 
     id: UUID
@@ -29,7 +29,7 @@ class Loaded:
     intent_status: str
     activities: list[tuple[str, str, int, int | None, Any]]
     waits: list[tuple[str, int, int, Any]]
-    open_wait: tuple[int, str, str, int, Any, bool, str] | None
+    open_wait: tuple[int, str, str, int, Any, bool, str, str] | None
     passed: tuple[tuple[str, str], ...]
     words: dict[tuple[str, str], str]
     degraded: bool
@@ -48,7 +48,7 @@ HISTORY = """
         SELECT DISTINCT ON (o.node) o.node, max(o.visit) OVER (PARTITION BY o.node) AS visit, o.visit AS result_visit, o.result
         FROM outlast_wait o WHERE o.workflow_id = {w}.id AND o.visit > 0
         ORDER BY o.node, (o.result IS NOT NULL) DESC, o.visit DESC) x),
-    (SELECT json_build_array(o.id, o.node, o.kind, o.visit, o.evidence, o.due_since IS NOT NULL, o.reason)
+    (SELECT json_build_array(o.id, o.node, o.kind, o.visit, o.evidence, o.due_since IS NOT NULL, o.reason, o.on_expiry)
      FROM outlast_wait o WHERE o.workflow_id = {w}.id AND o.status = 'open' LIMIT 1),
     (SELECT json_agg(json_build_array(t.kind, t.name, t.status, t.on_expiry) ORDER BY t.id) FROM outlast_timer t
      WHERE t.workflow_id = {w}.id AND (t.status = 'fired' AND (t.kind IN (__WORKFLOWS__) OR t.on_expiry = 'release')
@@ -100,7 +100,7 @@ OWNER = """
 SELECT w.id, w.flow_name, w.flow_version, w.fingerprint, w.key, w.input, w.intent_id, w.intent_version, w.user_id, w.user_label,
     w.node, w.version, w.epoch, w.wake_seq, w.activity_seq, w.active_seq, w.queue, w.priority, w.policy_version, w.release,
     w.checkpoint, w.error_code, w.owed, flows_now(), a.step, a.visit, a.attempt, a.fence, a.failures, a.lost, a.last_error, a.notes,
-    a.timeout_s, w.worker_id, w.worker_pid
+    a.timeout_s, w.parent_id, w.ledgers, w.chain, a.opened_at, w.worker_id, w.worker_pid
 FROM outlast_workflow w
 LEFT JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = w.active_seq
 WHERE w.id = %(id)s::uuid

@@ -1,18 +1,23 @@
 """The one lock order, and the locks that are taken before acting in a new statement.
 
-    channel (advisory: event type + key) → intent → workflow → wait, timer → activity → operation, commitment, approval request → event → budget
+    webhook delivery → schedule, occurrence → start key → channels (advisory: event type + key), by number → intent → workflow
+      → wait, part, timer → activity → operation, commitment, approval request → fan → branch → event, stream → limit → slot → dependency
+      → envelope → budget
 
 A budget comes last because an intent's ledger is the one row that workflows which know nothing of each other share; of several, the workflow's
 own first. What needs a workflow's budget and moves the workflow does the move first. A competence envelope, likewise shared, comes just
 before it; the row of a current release, and the name of a policy that is published, before everything else.
 
-Whoever needs two of them takes them from left to right. Several rows of one kind are taken in id order, or with SKIP LOCKED.
+Whoever needs two of them takes them from left to right. Several rows of one kind are taken in id order, or with SKIP LOCKED. Nobody who holds a
+workflow locks a relative of it. Two exceptions, neither of which waits: what lets waiting runs in holds a limit and takes workflows with SKIP
+LOCKED only, and what joins the branches of a fan takes their parent so. An event is inserted under its channel before the workflows are locked:
+nobody else locks it without its channel.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +32,19 @@ CHANNEL = "SELECT pg_advisory_xact_lock(%(key)s::bigint)"
 def channel(event_type: str, key: str, using: str) -> None:
     """Serialise arrivals and waits of one channel until the end of the transaction."""
     run("lock channel", CHANNEL, {"key": channel_number(event_type, key)}, using)
+
+
+CHANNELS = "SELECT pg_advisory_xact_lock(n) FROM unnest(%(keys)s::bigint[]) AS n"
+
+
+def channels(named: Iterable[tuple[str, str]], using: str) -> None:
+    """The same for several channels, in the order of their numbers; for none it is nothing."""
+    wanted = set(named)
+    if len(wanted) == 1:
+        channel(*wanted.pop(), using)
+    elif wanted:
+        numbers = sorted({channel_number(event_type, key) for event_type, key in wanted})
+        run("lock channels", CHANNELS, {"keys": numbers}, using)
 
 
 def channel_number(event_type: str, key: str) -> int:

@@ -20,7 +20,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from flows.store.sql import run
+from flows.core.protocol import CAPACITY
+from flows.store.sql import literals, run
 
 MOVE = """
 WITH moved AS (
@@ -37,7 +38,7 @@ WITH moved AS (
                     ELSE w.rank END,
         due_at = CASE WHEN %(status)s IN ('waiting', 'paused')
                       THEN coalesce(%(wakes_at)s::timestamptz, flows_now() + %(wakes_in)s::interval,
-                                    flows_now() + %(deadline)s::interval) END,
+                                    %(deadline_at)s::timestamptz, flows_now() + %(deadline)s::interval) END,
         result = coalesce(%(workflow_result)s::jsonb, w.result),
         pause_requested_at = CASE WHEN %(status)s IN ('running', 'reconciling') AND %(target)s = '' THEN w.pause_requested_at END,
         target = %(target)s,
@@ -85,15 +86,16 @@ WITH moved AS (
 ), waits AS (
     INSERT INTO outlast_wait (
         workflow_id, node, visit, kind, reason, event_type, key, deadline_at, on_expiry, epoch, intent_version, policy_version,
-        state_versions, status, evidence, opened_at)
+        state_versions, status, evidence, need, priority, opened_at)
     SELECT m.id, m.node, %(visit)s::int, %(wait_kind)s, %(reason)s, %(event_type)s, %(wait_key)s,
-        flows_now() + %(deadline)s::interval, %(on_expiry)s, m.epoch, m.intent_version, m.policy_version,
+        coalesce(%(deadline_at)s::timestamptz, flows_now() + %(deadline)s::interval), %(on_expiry)s, m.epoch, m.intent_version, m.policy_version,
         CASE WHEN %(baselines)s::text[] IS NOT NULL THEN (SELECT jsonb_object_agg(x.name, x.version) FROM (
             SELECT DISTINCT ON (s.name) s.name, s.version FROM outlast_observation s
             JOIN outlast_activity b ON b.workflow_id = s.workflow_id AND b.seq = s.activity_seq
                 AND (b.status = 'done' OR b.seq = %(seq)s::int AND %(end_status)s = 'done')
             WHERE s.workflow_id = %(id)s::uuid AND s.baseline AND s.node = ANY(%(baselines)s::text[]) ORDER BY s.name, s.id DESC) x) END,
-        'open', %(evidence)s::jsonb, flows_now()
+        'open', %(evidence)s::jsonb, %(need)s::int,
+        CASE WHEN %(wait_kind)s IN (__CAPACITY__) THEN m.priority ELSE 0 END, flows_now()
     FROM moved m CROSS JOIN (SELECT count(*) FROM closed) AS first WHERE %(wait_kind)s <> ''
     RETURNING id, workflow_id, deadline_at
 ), timers AS (
@@ -120,7 +122,7 @@ SELECT m.version, m.active_seq, o.id, o.deadline_at, m.queue, m.wake_seq
 FROM moved m LEFT JOIN ended e ON true LEFT JOIN waits o ON true LEFT JOIN closed c ON true
 WHERE (%(end_status)s = '' OR e.seq IS NOT NULL OR outlast_half_move('activity'))
   AND (%(close_wait)s::bigint IS NULL OR c.id IS NOT NULL OR outlast_half_move('wait'))
-"""
+""".replace("__CAPACITY__", literals(sorted(CAPACITY)))
 
 
 @dataclass(slots=True)
@@ -169,6 +171,8 @@ class Move:
     event_type: str = ""
     wait_key: str = ""
     deadline: timedelta | None = None
+    deadline_at: datetime | None = None
+    need: int = 0
     on_expiry: str = ""
     evidence: str | None = None
     baselines: Sequence[str] | None = None

@@ -47,15 +47,18 @@ WITH given AS (
     INSERT INTO outlast_workflow (
         id, flow_name, flow_version, fingerprint, key, input, input_digest, subject, intent_id, intent_version, user_id, user_label,
         node, status, outcome, version, epoch, wake_seq, activity_seq, active_seq, attempts, release, policy_version,
-        queue, placement, priority, rank, deadline_at, created_at, updated_at
+        queue, placement, priority, rank, deadline_at, created_at, updated_at,
+        parent_id, depth, ledgers, chain, tenant, started_by
     )
     SELECT id, %(flow)s, %(flow_version)s::int, %(fingerprint)s, key, input::jsonb, digest, subject, intent_id,
         %(intent_version)s::int, %(user)s, %(user_label)s, %(node)s, 'runnable', '', 1, 0, 0,
         CASE WHEN %(opens)s::bool THEN 1 ELSE 0 END, CASE WHEN %(opens)s::bool THEN 1 END, 0,
         coalesce(%(release)s::text, {CURRENT_OF.format(flow="%(flow)s")}, ''), %(policy)s,
         %(queue)s, %(placement)s, %(priority)s::smallint,
-        flows_now() - %(priority)s::int * %(priority_seconds)s::int * interval '1 second',
-        flows_now() + %(deadline)s::interval, flows_now(), flows_now()
+        coalesce(%(rank)s::timestamptz, flows_now() - %(priority)s::int * %(priority_seconds)s::int * interval '1 second'),
+        flows_now() + %(deadline)s::interval, flows_now(), flows_now(),
+        %(parent)s::uuid, %(depth)s::smallint, CASE WHEN %(ledgers)s::uuid[] IS NOT NULL THEN %(ledgers)s::uuid[] || id END,
+        %(chain)s::uuid, %(tenant)s, %(started_by)s
     FROM given ORDER BY key NULLS LAST, id
     ON CONFLICT (flow_name, key) WHERE key IS NOT NULL DO NOTHING
     RETURNING id, key, intent_id, input_digest, status, outcome
@@ -95,7 +98,8 @@ def start(new: Sequence[NewWorkflow], common: dict[str, Any], using: str) -> lis
     `common` holds flow, flow_version, fingerprint, node, step, opens (the first node is an activity), timeout, queue, placement,
     priority, priority_seconds, deadline (interval or None), timer_kinds, timer_names, timer_policies, timer_spans (of the deadlines that count
     from the start), intent_version, own_intent, user, user_label, policy, and release (None: the current one of the flow; it is looked up in
-    the same statement).
+    the same statement); rank (None: by time and priority), parent, depth, ledgers (the own one is added; None: the own one alone), chain, tenant
+    and started_by.
     """
     params = {
         **common,

@@ -7,12 +7,12 @@ from functools import lru_cache
 from uuid import UUID
 
 from flows import registry
-from flows.store.sql import run
+from flows.store.sql import literals, run
 
 #: Something of an outbox is due.
 OWED = "EXISTS (SELECT FROM {table} WHERE sent_at IS NULL AND gave_up_at IS NULL AND (due_at IS NULL OR due_at <= flows_now()))"
 
-#: `{owed}` is put in when it is known which outboxes there are.
+#: `{owed}` and `{watches}` are put in when it is known which outboxes and which watches there are.
 THINGS = """
     EXISTS (SELECT FROM outlast_timer WHERE status = 'pending' AND due_at <= flows_now()) AS due,
     (SELECT extract(epoch FROM min(due_at) - flows_now())::float8 FROM outlast_timer
@@ -34,7 +34,8 @@ THINGS = """
             WHERE o.due_at IS NOT NULL AND o.worker_id IS NULL AND o.flown_by IS NOT NULL AND o.status = 'uncertain'
               AND NOT EXISTS (SELECT FROM outlast_worker k WHERE k.id = o.flown_by AND k.status = 'alive')) AS looks_lost,
     EXISTS (SELECT FROM outlast_commitment WHERE breached_at IS NOT NULL AND told_at IS NULL) AS breaches,
-    EXISTS (SELECT FROM outlast_timer WHERE untold) AS untold
+    EXISTS (SELECT FROM outlast_timer WHERE untold) AS untold,
+    {watches} AS watches
 """
 
 LOOK = f"""
@@ -49,7 +50,7 @@ RETURNING {THINGS}
 IDLE = f"""
 WITH found AS MATERIALIZED (SELECT {THINGS}),
      idle AS (SELECT FROM found WHERE soon IS NULL AND NOT (
-         due OR expired OR lost OR overdue OR ready OR notices OR servicing OR looks_lost OR breaches OR untold)),
+         due OR expired OR lost OR overdue OR ready OR notices OR servicing OR looks_lost OR breaches OR untold OR cardinality(watches) > 0)),
      marked AS (
          INSERT INTO outlast_tick (id, ticked_at) SELECT 1, statement_timestamp() FROM idle
          ON CONFLICT (id) DO UPDATE SET ticked_at = statement_timestamp())
@@ -58,20 +59,24 @@ SELECT EXISTS (SELECT FROM idle)
 
 
 def statement(text: str) -> str:
-    """One of the two statements, with the outboxes that are registered."""
-    return _with_outboxes(text, tuple(outbox.table for outbox in registry.outboxes()))
+    """One of the two statements, with the outboxes and the watches that are registered."""
+    watches = tuple((watch.name, watch.exists) for watch in registry.watches())
+    return _completed(text, tuple(outbox.table for outbox in registry.outboxes()), watches)
 
 
 @lru_cache(maxsize=8)
-def _with_outboxes(text: str, tables: tuple[str, ...]) -> str:
-    return text.replace("{owed}", " OR ".join(OWED.format(table=table) for table in tables) or "false")
+def _completed(text: str, tables: tuple[str, ...], watches: tuple[tuple[str, str], ...]) -> str:
+    named = ", ".join(f"CASE WHEN {exists} THEN {literals([name])} END" for name, exists in watches)
+    found = f"array_remove(ARRAY[{named}]::text[], NULL)" if named else "'{}'::text[]"
+    owed = " OR ".join(OWED.format(table=table) for table in tables) or "false"
+    return text.replace("{owed}", owed).replace("{watches}", found)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What there is to do: due timers, seconds to the next one soon, expired leases, lost work, overdue attempts, idle ready rows,
     notices, operations that are due, looks whose owner is gone or late,
-    breaches that nobody was told of, deadlines whose event is still to come.
+    breaches that nobody was told of, deadlines whose event is still to come, and the names of the watches that found something.
     """
 
     due: bool
@@ -85,6 +90,7 @@ class Look:
     looks_lost: bool
     breaches: bool
     untold: bool
+    watches: list[str]
 
 
 def look(grace: float, min_age: float, using: str) -> Look | None:

@@ -90,7 +90,7 @@ LAST = 7
     [
         (1, {"to_node": "ask"}, Drift(1, "to_node", "ask", "propose")),
         (1, {"activity_seq": None}, Drift(1, "activity_seq", None, 1)),
-        (2, {"to_status": "waiting"}, Drift(2, "to_status", "waiting", "no move of the protocol from runnable")),
+        (2, {"to_status": "reconciling"}, Drift(2, "to_status", "reconciling", "no move of the protocol from runnable")),
         (2, {"trigger": "resume"}, Drift(2, "trigger", "resume", "no arrow of it leads from runnable to running")),
         (2, {"attempt": 4}, Drift(2, "attempt", 4, 1)),
         (2, {"epoch": 3}, Drift(2, "epoch", 3, 0)),

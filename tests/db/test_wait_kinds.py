@@ -45,7 +45,7 @@ pytestmark = pytest.mark.req("C5")
 Declare = Callable[..., type[flows.Flow]]
 #: Those that a node or the engine opens today.
 OPENED = ("timer", "retry_window", "event", "approval", "tool_approval", "ask", "human", "reconciliation")
-TO_COME = {"external_job", "resource", "dependency_health"}
+TO_COME = {"external_job", "resource", "dependency_health", "children"}
 FAR = Deadline(days=30, then=ESCALATE)
 
 

@@ -24,13 +24,15 @@ class Counting:
     def __init__(self) -> None:
         self.hints: list[Hint] = []
         self.looks: list[float] = []
+        self.watched: list[str] = []
         self.services = 0
 
     def publish(self, hints: Sequence[Hint]) -> None:
         self.hints += hints
 
-    def look_soon(self, seconds: float) -> None:
+    def look_soon(self, seconds: float, what: str = "") -> None:
         self.looks.append(seconds)
+        self.watched += [what] if what else []
 
     def service(self) -> None:
         self.services += 1
@@ -39,7 +41,7 @@ class Counting:
         return "counting"
 
     def clear(self) -> None:
-        self.hints, self.looks, self.services = [], [], 0
+        self.hints, self.looks, self.watched, self.services = [], [], [], 0
 
 
 #: Named in `OUTLAST["DISPATCHER"]` by the fixtures.

@@ -45,6 +45,7 @@ CATALOGUE: dict[str, str] = {
     "E037": "an optional Decision",
     "E038": "effect= and effects= on one node",
     "E039": "a name that cannot be recorded",
+    "E040": "two things of one kind and name beside the flows",
     "E045": "a migration from something that is not an older version",
     "E046": "a migration from or to a node that does not exist",
     "E047": "a node of an older version that has no place in the newer one",

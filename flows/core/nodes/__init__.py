@@ -7,7 +7,8 @@ from flows.core.nodes.audience import Escalation, Reviewers
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import Pipeline, Step
 from flows.core.nodes.plain import COMPLETE, FAILED, Branch, End
-from flows.core.nodes.waits import Sleep, Wait
+from flows.core.nodes.sleep import Sleep
+from flows.core.nodes.waits import Wait
 
 __all__ = [
     "COMPLETE",

@@ -12,12 +12,13 @@ from flows.core.budget import Spend
 from flows.core.commitments import BEGINS, Commits
 from flows.core.effects import Effect, Function, tool_effect
 from flows.core.errors import Failure, InvalidCandidate, PayloadError, Route, classify
-from flows.core.moves import Finish, Goto, Move, Open, Park, Reconcile, Rest, RetryLater, Run, Suspend
+from flows.core.moves import Finish, Goto, Move, Open, Park, Reconcile, RetryLater, Run, Suspend
 from flows.core.nodes.base import Node, need_text
+from flows.core.nodes.expiry import of_beside
 from flows.core.policies import Retry
-from flows.core.protocol import TOOL_APPROVAL, Outcome, Status
+from flows.core.protocol import SELF_CLOSING, TOOL_APPROVAL, Outcome, Status
 from flows.core.retry import delay_before, may_retry
-from flows.core.state import Completed, Facts, Failed, Pending, State, Trigger
+from flows.core.state import Completed, Facts, Failed, Lacking, Pending, State, Trigger
 
 RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 #: The wait between two attempts of one activity.
@@ -100,7 +101,7 @@ class Activity(Node):
             return Reconcile(trigger.failure.code) if trigger.doubtful else self.failed(state, trigger.failure)
         if isinstance(trigger, Pending):
             return self.asks(trigger)
-        return self.taken_up(state)
+        return self.lacks(trigger) if isinstance(trigger, Lacking) else self.taken_up(state)
 
     def asks(self, trigger: Pending) -> Move:
         """People are asked about calls of tools; then this activity is run again."""
@@ -108,24 +109,33 @@ class Activity(Node):
         reason = f"waiting for people to answer about {tools}"
         return Park(self.name, TOOL_APPROVAL, reason[:500], detail={"calls": trigger.calls}, beside=True)
 
+    def lacks(self, trigger: Lacking) -> Move:
+        """What it needs is not to be had now; when it is, this activity is run."""
+        return Park(
+            self.name,
+            trigger.kind,
+            trigger.reason,
+            keys=(trigger.name,),
+            deadline_at=trigger.until,
+            on_expiry=trigger.on_expiry,
+            beside=True,
+        )
+
     def completed(self, state: State, result: Any) -> Move:
         """Where the flow goes after a good result."""
         return Goto(self.then)
 
     def taken_up(self, state: State) -> Move:
-        """A worker has taken this activity up: run it, unless workers keep dying under it, or the pause before this try is not over.
+        """A worker has taken this activity up: run it, unless workers keep dying under it, or what stands beside it has not ended.
 
         (A migration makes what it carries over ready, so that the gate of the new version sees it.)
         """
         activity = state.activity
         if activity is None:
             return Open(self.name)
-        if state.wait is not None and state.wait.kind == RETRY_WINDOW and not state.wait.due:
-            return Rest()
-        if (
-            state.wait is not None and state.wait.kind == TOOL_APPROVAL
-        ):  # it is closed by what ends it, so somebody has still to answer
-            return Rest()
+        wait = state.wait
+        if wait is not None and wait.kind in SELF_CLOSING and not (wait.kind == RETRY_WINDOW and wait.due):
+            return of_beside(wait, self.name)
         if activity.lost > self.retry.max_lost:
             return Suspend(self.name, Outcome.HUMAN_REQUIRED, WORKER_LOST, "workers keep dying under this activity")
         return Run()

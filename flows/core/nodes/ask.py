@@ -18,7 +18,8 @@ from flows.core.moves import Goto, Move, Park, Rest, Suspend
 from flows.core.nodes.activity import qualified
 from flows.core.nodes.audience import Escalation, Reviewers, ladder_digest, seconds_of
 from flows.core.nodes.base import Node, need_text
-from flows.core.nodes.waits import UNDECLARED_CHOICE, deadline_target, expire
+from flows.core.nodes.expiry import deadline_target, expire
+from flows.core.nodes.waits import UNDECLARED_CHOICE
 from flows.core.policies import Deadline, Visits
 from flows.core.protocol import Outcome
 from flows.core.state import State, Trigger

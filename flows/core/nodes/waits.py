@@ -1,48 +1,22 @@
-"""Wait and Sleep: nodes at which nothing computes until something arrives or a deadline passes."""
+"""Wait: a node at which nothing computes until something arrives or a deadline passes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from flows.core import payload
 from flows.core.errors import DefinitionError
-from flows.core.moves import CancelSelf, Finish, Goto, Move, Park, Rest, Suspend
+from flows.core.moves import Goto, Move, Park, Rest, Suspend
 from flows.core.nodes.activity import qualified
 from flows.core.nodes.base import Node, need_text
-from flows.core.policies import Deadline, Expiry
-from flows.core.protocol import Outcome, Status
+from flows.core.nodes.expiry import WAIT_EXPIRED, deadline_target, expire
+from flows.core.policies import Deadline
+from flows.core.protocol import Outcome
 from flows.core.state import State, Trigger
 
-WAIT_EXPIRED = "WAIT_EXPIRED"
 UNDECLARED_CHOICE = "UNDECLARED_CHOICE"
-
-
-def expire(deadline: Deadline, node: str, code: str) -> Move:
-    """The declared policy of a deadline that passed."""
-    if deadline.target:
-        return Goto(deadline.target, release=deadline.then is Expiry.RELEASE)
-    match deadline.expiry:
-        case Expiry.CANCEL:
-            return CancelSelf(code)
-        case Expiry.FAIL:
-            return Finish(node, Status.FAILED, Outcome.FAILED, code=code)
-        case Expiry.ESCALATE | Expiry.HUMAN as asking:
-            tell = deadline.escalate_to if asking is Expiry.ESCALATE else None
-            return Suspend(node, Outcome.HUMAN_REQUIRED, code, "its deadline has passed", tell=tell)
-    return Rest()
-
-
-def deadline_target(deadline: Deadline | None) -> Iterator[tuple[str, str]]:
-    """The node of a deadline, if it names one."""
-    if deadline is not None and (deadline.target or deadline.expiry is None):
-        yield "deadline", deadline.target
-
-
-def _is_moment(value: object) -> bool:
-    return isinstance(value, datetime) and value.tzinfo is not None
 
 
 @dataclass(frozen=True)
@@ -128,41 +102,4 @@ class Wait(Node):
         return {**super().shape(), "event": self.event}
 
 
-@dataclass(frozen=True)
-class Sleep(Node):
-    """Wait until a moment; then the gate, then `then`. Waking authorises nothing.
-
-    Args:
-        span: how long, or `until=` a pure function of the state that gives an aware datetime.
-    """
-
-    kind: ClassVar[str] = "timer"
-
-    span: timedelta | None = None
-    until: Callable[[State], datetime] | None = field(kw_only=True, default=None)
-    then: str = field(kw_only=True, default="")
-
-    def __post_init__(self) -> None:
-        if (self.span is None) == (self.until is None):
-            raise DefinitionError("Sleep takes either a span or until=.")
-
-    def enter(self, state: State) -> Move:
-        wakes_at = self.until(state) if self.until else state.now + (self.span or timedelta())
-        if not _is_moment(wakes_at):
-            raise DefinitionError(f"until= of sleep {self.name} must give a datetime with a time zone, got {wakes_at!r}.")
-        return Park(self.name, self.kind, "sleeping", wakes_at=wakes_at)
-
-    def resume(self, state: State, trigger: Trigger) -> Move:
-        if state.wait is None:
-            return self.enter(state)
-        return Goto(self.then) if state.wait.due else Rest()
-
-    def targets(self) -> Iterator[tuple[str, str]]:
-        yield "", need_text(self.then, "then=")
-        yield from super().targets()
-
-    def functions(self) -> Iterator[tuple[str, Callable[..., Any] | str | None]]:
-        yield "until", self.until
-
-
-__all__ = ["Deadline", "Sleep", "Wait", "expire", "qualified"]
+__all__ = ["WAIT_EXPIRED", "Deadline", "Wait", "qualified"]

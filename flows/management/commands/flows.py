@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from argparse import ArgumentParser
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,8 @@ from flows.core import visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import (
-    budgets,
-    commitments,
-    decisions,
-    find,
-    given,
-    graphs,
-    intents,
-    operations,
-    releases,
-    replays,
-    rules,
-    versions,
-    words,
-)
+from flows.management import MODULES, decisions, find, given, graphs, intents, operations, releases, rules, versions, words
+from flows.management.verbs import Report, Verb
 from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
@@ -91,10 +79,6 @@ class Command(BaseCommand):
         operations.add_resolve(verb("resolve", "Say what became of an effect of which nobody knows whether it happened."))
         rules.add_policy(verb("policy", "List policies, publish one, or adopt the newest version for a run."))
         rules.add_competence(verb("competence", "List competence envelopes, or open a closed one again."))
-        commitments.add(verb("commitments", "What is owed outside; or say that it is fulfilled, handed over or deferred."))
-        budgets.add_budget(
-            verb("budget", "How the budgets of a run stand, more of what is used up, or a limit for all runs of its intent.")
-        )
         graphs.add(verb("graph", "Draw a flow."))
         intents.add_supersede(
             verb("supersede", "Give the intent of a run a new goal: every live run of the old one ends.", identified=True)
@@ -103,20 +87,33 @@ class Command(BaseCommand):
         verb("verify", "Compare log and row of one run, or of all; of all, look for what breaks an invariant, too.").add_argument(
             "id", nargs="?", metavar="ID"
         )
-        replays.add_arguments(
-            verb("replay", "Put recorded runs through the engine once more: do they arrive where the record says?")
-        )
         verb("definitions", "List the flows that this process knows.")
         releases.add(
             verb("releases", "Behavioural releases: what runs work under, who offers it, and moves between them."), EPILOG
         )
+        self._owners: dict[str, Any] = {}
+        for name in MODULES:
+            module = import_module(f"flows.management.{name}")
+            module.add(self._owned(module, verb))
+
+    def _owned(self, module: Any, verb: Verb) -> Verb:
+        """The same, and that the verb is this module's."""
+
+        def made(name: str, summary: str, *, identified: bool = False) -> ArgumentParser:
+            self._owners[name] = module
+            return verb(name, summary, identified=identified)
+
+        return made
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         given.check_texts(options)
         alias = options.get("database")
         if alias is not None and alias not in connections.settings:
             raise CommandError(f"There is no database {alias!r} in DATABASES.", returncode=WRONG_USAGE)
-        action: Callable[..., None] = getattr(self, f"do_{verb}")
+        owner = self._owners.get(verb)
+        action: Callable[..., None] = (
+            getattr(self, f"do_{verb}") if owner is None else functools.partial(self._report, functools.partial(owner.do, verb))
+        )
         try:
             action(**options)
         except OutlastError as error:
@@ -128,6 +125,15 @@ class Command(BaseCommand):
                 raise
             said = faults.sentence(error, identify.alias(alias))
             raise CommandError(visible.plain(f"{said[0].upper()}{said[1:]}.")) from error
+
+    def _report(self, do: Callable[..., Report], **options: Any) -> None:
+        """What a module gives back."""
+        found = do(**options)
+        self._put(found.data, found.text, options)
+        for line in found.said.splitlines():
+            self._say(visible.plain(line))
+        if found.wrong:
+            raise CommandError(found.wrong)
 
     # ------------------------------------------------------------------ looking
 
@@ -201,15 +207,6 @@ class Command(BaseCommand):
         if rows or broken:
             raise CommandError("Log and row differ." if rows else "The record breaks an invariant.")
 
-    def do_replay(self, **options: Any) -> None:
-        """Where record and replay part, or which runs another definition would break; none is good."""
-        names = ("ids", "flow", "live", "against")
-        found = replays.report(**{name: options[name] for name in names}, everything=options["all"], using=options["database"])
-        self._put(found.data, found.text, options)
-        self._say(found.said)
-        if found.wrong:
-            raise CommandError(found.wrong)
-
     def do_preview(self, *, id: str, **options: Any) -> None:
         """What the end of a run's goal means for every live run of it."""
         using = options["database"]
@@ -258,18 +255,6 @@ class Command(BaseCommand):
         if not found:
             raise CommandError(found.sentence)
         self._say(found.sentence)
-
-    def do_budget(self, **options: Any) -> None:
-        """How the ledgers of a run stand; or raise one, or limit those of its intent, and what followed from it."""
-        value, text, sentence = budgets.answer(using=options["database"], **options)
-        self._put(value, text, options)
-        self._say(sentence)
-
-    def do_commitments(self, **options: Any) -> None:
-        """What is owed; or what became of one, and of its run."""
-        value, text, sentence = commitments.answer(**options)
-        self._put(value, text, options)
-        self._say(visible.plain(sentence))
 
     def do_migrate(self, *, ids: list[str], flow: str | None, source: int | None, to: int | None, **options: Any) -> None:
         """Migrate runs, each by itself; prints what became of each."""

@@ -330,7 +330,7 @@ class Recorder:
     def publish(self, hints: Any) -> None:
         self.hints += hints
 
-    def look_soon(self, seconds: float) -> None: ...
+    def look_soon(self, seconds: float, what: str = "") -> None: ...
 
     def health(self) -> str:
         return "well"

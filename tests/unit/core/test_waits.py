@@ -11,7 +11,7 @@ from flows.core import canonical
 from flows.core.errors import DefinitionError
 from flows.core.moves import CancelSelf, Finish, Goto, Park, Rest, Suspend
 from flows.core.nodes import Approval, Sleep, Wait
-from flows.core.nodes.waits import expire
+from flows.core.nodes.expiry import expire
 from flows.core.policies import CANCEL, ESCALATE, FAIL, Deadline
 from flows.core.protocol import Outcome, Status
 from flows.core.spans import hours

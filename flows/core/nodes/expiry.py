@@ -1,0 +1,40 @@
+"""What becomes of a node whose deadline has passed, by the policy that was declared, or recorded, for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flows.core.deadlines import recorded
+from flows.core.moves import CancelSelf, Finish, Goto, Move, Rest, Suspend
+from flows.core.policies import Deadline, Expiry
+from flows.core.protocol import Outcome, Status
+from flows.core.state import WaitState
+
+WAIT_EXPIRED = "WAIT_EXPIRED"
+
+
+def expire(deadline: Deadline, node: str, code: str) -> Move:
+    """The declared policy of a deadline that passed."""
+    if deadline.target:
+        return Goto(deadline.target, release=deadline.then is Expiry.RELEASE)
+    match deadline.expiry:
+        case Expiry.CANCEL:
+            return CancelSelf(code)
+        case Expiry.FAIL:
+            return Finish(node, Status.FAILED, Outcome.FAILED, code=code)
+        case Expiry.ESCALATE | Expiry.HUMAN as asking:
+            tell = deadline.escalate_to if asking is Expiry.ESCALATE else None
+            return Suspend(node, Outcome.HUMAN_REQUIRED, code, "its deadline has passed", tell=tell)
+    return Rest()
+
+
+def deadline_target(deadline: Deadline | None) -> Iterator[tuple[str, str]]:
+    """The node of a deadline, if it names one."""
+    if deadline is not None and (deadline.target or deadline.expiry is None):
+        yield "deadline", deadline.target
+
+
+def of_beside(wait: WaitState, node: str) -> Move:
+    """Of a wait that is not the node's own and closes with what ends it: somebody has still to end it, unless its time is over."""
+    late = recorded(wait.on_expiry) if wait.due else None
+    return expire(late, node, WAIT_EXPIRED) if late is not None else Rest()

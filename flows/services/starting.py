@@ -1,0 +1,217 @@
+"""How runs start, whoever has them started: a person, code, a parent, a schedule, an event, the run before.
+
+    – ──► runnable    one statement for any number of runs of one flow that share their `Origin`
+Guard: the key is free; the intent, if one is given, is shared and active. A key that is taken is answered with its run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from flows.conf import conf
+from flows.core import canonical, deadlines, payload
+from flows.core.definition import Definition
+from flows.core.errors import IntentClosed, KeyConflict, PayloadError, UnknownIntent
+from flows.core.ids import new_id
+from flows.core.nodes.activity import Activity
+from flows.core.nodes.pipeline import Pipeline
+from flows.core.protocol import IntentStatus
+from flows.services import identify, inherit
+from flows.services.hinting import hint_ready
+from flows.store import locks
+from flows.store import start as store
+from flows.store.gate import policy
+from flows.store.sql import committing
+
+MAX_PRIORITY = 32767
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The answer of a start: the run that has this key now. `created` says whether this call made it."""
+
+    id: UUID
+    key: str | None
+    intent_id: UUID
+    status: str
+    outcome: str
+    created: bool
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where runs come from and for whom they work: what they share, beside flow and version.
+
+    Attributes:
+        intent: the intent to work for; None: a new one each, with `goal` as its text. user_id, user_label: the accountable user.
+        subject: the object that they are about. priority: higher is sooner; rank: their place among what is ready, None: by time and priority.
+        parent: the run that has them started; depth: how many ancestors they have.
+        ledgers: the ancestors on whose budgets they draw; None: on their own alone. chain: the first run of those that continue as new.
+        tenant: for whom capacity is counted. started_by: what began them: "schedule:NAME", "event:ID", "child".
+        ids: the ids that they get, in order; None: new ones.
+    """
+
+    intent: Any = None
+    goal: str = ""
+    user_id: Any = None
+    user_label: str = ""
+    subject: Any = None
+    priority: int = 0
+    rank: datetime | None = None
+    parent: UUID | None = None
+    depth: int = 0
+    ledgers: Sequence[UUID] | None = None
+    chain: UUID | None = None
+    tenant: str = ""
+    started_by: str = ""
+    ids: Sequence[UUID] | None = None
+
+
+def start_runs(
+    definition: Definition, runs: Iterable[tuple[str | None, Mapping[str, Any]]], origin: Origin, using: str
+) -> list[Started]:
+    """Start runs given as (key, input), in one statement; the answers come in the order given.
+
+    Raises:
+        KeyConflict: a key is taken by another input. PayloadError: an input cannot be stored.
+        UnknownIntent, IntentClosed: the intent is not there, or not active and a run is new.
+    """
+    _check_priority(origin.priority, definition)
+    ids = iter(origin.ids) if origin.ids is not None else iter(new_id, None)
+    prepared = [_prepare(definition, key, value, origin, next(ids)) for key, value in runs]
+    unique = _without_repeats(definition, prepared)
+    if not unique:
+        return []
+    # One run without a given intent is one statement, and needs no transaction around it.
+    with committing("start", using) if origin.intent is not None or len(unique) > 1 else nullcontext():
+        version = 1
+        try:
+            if origin.intent is not None:
+                intent_id, version = _share_intent(origin.intent, using)
+                unique = [replace(new, intent_id=intent_id) for new in unique]
+            rows = store.start(unique, _common(definition, origin, version, using), using)
+        except IntentClosed:  # what was started under it before is still the answer to the same call
+            rows = store.taken(definition.name, [new.key for new in unique if new.key], using)
+            if len(rows) < len(unique):
+                raise
+        created = {row.id for row in rows if row.created}
+        if len(rows) < len(unique):
+            rows += store.taken(definition.name, [new.key for new in unique if new.id not in created and new.key], using)
+        made = {row.key if row.key is not None else row.id: row for row in rows}
+        if version > 1:
+            inherit.carry(definition, [new.id for new in unique if new.id in created], intent_id, version, using)
+        answers = [_answer(definition, new, made) for new in prepared]
+        ready = [(row.id, _queue(definition), definition.name, definition.start) for row in rows if row.created]
+        hint_ready(ready, using)
+    return answers
+
+
+def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], origin: Origin, new: UUID) -> store.NewWorkflow:
+    producer = f"the input of {definition.name}"
+    _check_object(value, producer)
+    if key is not None:
+        payload.check_name(key, f"the key of {definition.name}")
+    payload.check_text(origin.goal, f"the goal of {definition.name}")
+    text = payload.encode(dict(value), producer, conf.MAX_INPUT_BYTES)
+    digest = canonical.digest(dict(value), producer)
+    goal = origin.goal.strip() or f"{definition.name} {key or ''}".strip()
+    return store.NewWorkflow(new, new, key, text, digest, goal, _subject(origin.subject))
+
+
+def _check_priority(priority: object, definition: Definition) -> None:
+    if not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
+        raise PayloadError(
+            f"the priority of {definition.name}", f"must be a whole number up to {MAX_PRIORITY}, got {priority!r:.80}"
+        )
+
+
+def _check_object(value: object, producer: str) -> None:
+    if not isinstance(value, Mapping):
+        raise PayloadError(producer, f"must be an object (a dict), got {type(value).__name__}")
+
+
+def _subject(subject: Any) -> str:
+    meta = getattr(subject, "_meta", None)
+    text = f"{meta.label_lower}:{subject.pk}" if meta is not None else str(subject or "")
+    payload.check_text(text, "the subject")
+    return text
+
+
+def _without_repeats(definition: Definition, prepared: Sequence[store.NewWorkflow]) -> list[store.NewWorkflow]:
+    seen: dict[str, store.NewWorkflow] = {}
+    unique = []
+    for new in prepared:
+        if new.key is not None and new.key in seen:
+            if seen[new.key].digest != new.digest:
+                raise KeyConflict(definition.name, new.key)
+            continue
+        if new.key is not None:
+            seen[new.key] = new
+        unique.append(new)
+    return unique
+
+
+def _share_intent(intent: Any, using: str) -> tuple[UUID, int]:
+    intent_id = identify.intent_id(intent)
+    found = locks.intent(intent_id, using, shared=True)
+    if found is None:
+        raise UnknownIntent(intent)
+    version, status = found
+    if status != IntentStatus.ACTIVE:
+        raise IntentClosed(intent_id, status)
+    return intent_id, version
+
+
+def _queue(definition: Definition) -> str:
+    first = definition.nodes[definition.start]
+    return first.queue if isinstance(first, Activity) else "agents"
+
+
+def _common(definition: Definition, origin: Origin, intent_version: int, using: str) -> dict[str, Any]:
+    first = definition.nodes[definition.start]
+    opens = isinstance(first, Activity) and first.gate is None
+    step = first.steps[0] if isinstance(first, Pipeline) else None
+    timeout = step.timeout if step else first.timeout if isinstance(first, Activity) else None
+    return {
+        "flow": definition.name,
+        "flow_version": definition.version,
+        "fingerprint": definition.fingerprint,
+        "node": definition.start,
+        "step": step.name if step else "",
+        "opens": opens,
+        "timeout": timeout.total_seconds() if timeout else 0.0,
+        "queue": _queue(definition),
+        "placement": first.placement if isinstance(first, Activity) else "",
+        "priority": origin.priority,
+        "priority_seconds": conf.PRIORITY_SECONDS,
+        "deadline": definition.deadline.after if definition.deadline else None,
+        **deadlines.from_the_start(definition),
+        "intent_version": intent_version,
+        "own_intent": origin.intent is None,
+        "user": origin.user_id,
+        "user_label": origin.user_label,
+        "rank": origin.rank,
+        "parent": origin.parent,
+        "depth": origin.depth,
+        "ledgers": list(origin.ledgers) if origin.ledgers is not None else None,
+        "chain": origin.chain,
+        "tenant": origin.tenant,
+        "started_by": origin.started_by,
+        "release": None,
+        "policy": f"{definition.policy}@{policy(definition.policy, 0, using).version}" if definition.policy else "",
+    }
+
+
+def _answer(definition: Definition, new: store.NewWorkflow, made: Mapping[Any, store.StartedRow]) -> Started:
+    row = made[new.key if new.key is not None else new.id]
+    if row.digest != new.digest:
+        raise KeyConflict(definition.name, str(new.key))
+    return Started(row.id, row.key, row.intent_id, row.status, row.outcome, row.created)
