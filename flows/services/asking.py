@@ -1,6 +1,7 @@
 """The end of a turn whose tools asked people: the activity stays open, and beside it stands one wait, with a request for each call.
 
     decided Park(beside) ──► nobody could answer one of them ─► human      one arrow; no request is made
+                        ├──► it cannot be kept ────────────────► human
                         ├──► move, the plane writes its rows, each request is booked ─► waiting
                         └──► no budget for one of them ─► all of it is taken back ─► human
 Guard: that of every arrow of an owner. No attempt is counted as failed, and nothing of its `retry=` is used.
@@ -12,8 +13,8 @@ from dataclasses import replace
 
 from flows import registry
 from flows.core import moves
-from flows.core.decide import Decided
-from flows.core.errors import HalfMove
+from flows.core.decide import DEFINITION_FAULT, Decided
+from flows.core.errors import HalfMove, PayloadError
 from flows.core.nodes.approval import NOBODY_ELIGIBLE
 from flows.core.protocol import Outcome
 from flows.core.verdicts import Verdict, suspension_of
@@ -43,6 +44,8 @@ def ask_people(owned: Owned, decided: Decided, move: moves.Park, ending: Ending 
             plane.opened(owned.using, opening_of(owned, move, made, _visit(owned)))
             if not all(ledger.review(owned, move.node) for _ in move.detail["calls"]):
                 raise _NoRoom
+    except PayloadError as error:
+        return _stopped(owned, decided, move, ending, (Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, str(error)[:300]))
     except _NoRoom:
         code = Verdict.BUDGET_EXHAUSTED
         reason = "the budget has no room for so many requests for approval"

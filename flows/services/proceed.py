@@ -21,8 +21,8 @@ from typing import TypeGuard
 from flows import registry
 from flows.core import moves
 from flows.core.course import visit_of
-from flows.core.decide import Decided, decide
-from flows.core.errors import LostOwnership
+from flows.core.decide import DEFINITION_FAULT, Decided, decide
+from flows.core.errors import LostOwnership, PayloadError
 from flows.core.gate import Refusal
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.approval import NOBODY_ELIGIBLE
@@ -262,6 +262,16 @@ def _open(
 
 
 def _park(
+    owned: Owned, trigger: Trigger, decided: Decided, move: moves.Park, keeping: Keeping, ending: Ending | None
+) -> Progress | None:
+    try:
+        return _parked(owned, trigger, decided, move, keeping, ending)
+    except PayloadError as error:  # what is asked cannot be kept: all of it is rolled back
+        fault = moves.Suspend(move.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, str(error)[:300], via=move.via)
+        return _leave(owned, arrows.suspend(owned, replace(decided, move=fault), fault, ending))
+
+
+def _parked(
     owned: Owned, trigger: Trigger, decided: Decided, move: moves.Park, keeping: Keeping, ending: Ending | None
 ) -> Progress | None:
     arrow = arrows.parking(owned, decided, move, ending)
