@@ -45,7 +45,8 @@ def ask_people(owned: Owned, decided: Decided, move: moves.Park, ending: Ending 
             if not all(ledger.review(owned, move.node) for _ in move.detail["calls"]):
                 raise _NoRoom
     except PayloadError as error:
-        return _stopped(owned, decided, move, ending, (Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, str(error)[:300]))
+        why = Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, str(error)[:300]
+        return _stopped(owned, replace(decided, fault=error), move, ending, why)
     except _NoRoom:
         code = Verdict.BUDGET_EXHAUSTED
         reason = "the budget has no room for so many requests for approval"

@@ -268,7 +268,7 @@ def _park(
         return _parked(owned, trigger, decided, move, keeping, ending)
     except PayloadError as error:  # what is asked cannot be kept: all of it is rolled back
         fault = moves.Suspend(move.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, str(error)[:300], via=move.via)
-        return _leave(owned, arrows.suspend(owned, replace(decided, move=fault), fault, ending))
+        return _leave(owned, arrows.suspend(owned, replace(decided, move=fault, fault=error), fault, ending))
 
 
 def _parked(
