@@ -14,8 +14,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from approvals.core.seats import Place, free
+from approvals.core.seats import Place, free, gone
 from approvals.core.status import ANSWER, ANSWERED, NEEDS_COMMENT, VERDICTS, RequestKind, RequestStatus
+
+#: Answers that make something of the candidate, or of the form: it has to be the recorded one.
+MAKES_SOMETHING = frozenset({"approve", "narrow", ANSWER})
 
 
 class Code(StrEnum):
@@ -79,15 +82,19 @@ class RequestFacts:
     kind: str = RequestKind.APPROVAL
 
     @property
+    def counted(self) -> frozenset[Hashable]:
+        """Whose answers were taken, their own or in their name."""
+        return frozenset(person for one in self.taken for person in one.persons)
+
+    @property
     def barred(self) -> frozenset[Hashable]:
         """Who may not answer (any more), nor be stood in for."""
-        counted = {person for one in self.taken for person in one.persons}
-        return frozenset(counted if self.self_approval or self.requester is None else {*counted, self.requester})
+        return self.counted if self.self_approval or self.requester is None else self.counted | {self.requester}
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewFacts:
-    """Who answers, with which rights at this moment, and what. `places`: in whose name they may, their own first."""
+    """Who answers, with which rights at this moment, and what. `places`: in whose name they may, their own first. `label`: of the account."""
 
     by: Any
     person: Hashable
@@ -98,6 +105,12 @@ class ReviewFacts:
     digest: str = ""
     comment: str = ""
     said: str = ""
+    label: str = ""
+
+    @property
+    def persons(self) -> frozenset[Hashable]:
+        """Who that is: the person, and whoever had an account of that name before."""
+        return frozenset({self.person, gone(self.label)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +174,7 @@ def check_self(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     """Not the accountable person, nor in their name, unless the flow allows it."""
     if request.self_approval or request.requester is None:
         return None
-    own = request.requester == review.person
+    own = request.requester in review.persons
     if own or (review.places and not free(review.places, [request.requester])):
         return Refusal(Code.SELF_APPROVAL, {"whom": request.whom})
     return None
@@ -181,9 +194,11 @@ def check_first_answer(request: RequestFacts, review: ReviewFacts) -> Refusal | 
 
 
 def check_once(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
-    """Nobody counts twice in one request, neither by themselves nor by somebody who stands in for them."""
-    counted = {person for one in request.taken for person in one.persons}
-    if request.status == RequestStatus.PENDING and (review.person in counted or not free(review.places, counted)):
+    """Nobody counts twice in one request, neither by themselves nor by somebody who stands in for them.
+
+    Of several places it may be one that has answered, and another that may not answer about their own work: then none is left.
+    """
+    if request.status == RequestStatus.PENDING and (review.persons & request.counted or not free(review.places, request.barred)):
         return Refusal(Code.COUNTED_BEFORE)
     return None
 
@@ -228,8 +243,8 @@ def check_digest(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
 
 
 def check_sound(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
-    """What would be approved, or was filled in, hashes to its recorded digest; saying no to a candidate stays possible."""
-    if review.verdict not in ("approve", ANSWER) or request.sound_digest == request.digest:
+    """What would be approved, kept a part of, or was filled in, hashes to its recorded digest; saying no to a candidate stays possible."""
+    if review.verdict not in MAKES_SOMETHING or request.sound_digest == request.digest:
         return None
     return Refusal(Code.CANDIDATE_INVALID)
 
@@ -304,7 +319,7 @@ SENTENCES: dict[Code, str] = {
         "Nothing was changed: read the current candidate, then answer that one."
     ),
     Code.CANDIDATE_INVALID: _(
-        "The recorded candidate does not hash to its recorded digest, so it cannot be approved. "
+        "The recorded candidate does not hash to its recorded digest, so it cannot be approved, nor a part of it kept. "
         "Request changes or deny it, and tell the operators."
     ),
     Code.ANSWER_NOT_OFFERED: _("This flow has no way on for “%(verdict)s”. It takes: %(answers)s."),

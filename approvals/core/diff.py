@@ -11,6 +11,8 @@ from typing import Any
 
 MAX_CHANGES = 200
 MAX_LINES = 1000
+#: So many lines of all texts together are compared: each costs time, and a candidate may have many texts.
+MAX_ALL_LINES = 5000
 MAX_DEPTH = 50
 CONTEXT = 3
 
@@ -45,7 +47,7 @@ class Diff:
 def compare(before: Any, after: Any) -> Diff:
     """What is different in `after`; equal values give no change. At most `MAX_CHANGES` places are listed."""
     found: list[Change] = []
-    for change in _walk("", before, after, 0):
+    for change in _walk("", before, after, 0, _Left(MAX_ALL_LINES)):
         if len(found) == MAX_CHANGES:
             return Diff(tuple(found), more=True)
         found.append(change)
@@ -76,25 +78,32 @@ def _looks_like_json(text: str) -> bool:
     return True
 
 
-def _walk(path: str, before: Any, after: Any, depth: int) -> Iterator[Change]:
+@dataclass(slots=True)
+class _Left:
+    """How many lines may still be compared."""
+
+    lines: int
+
+
+def _walk(path: str, before: Any, after: Any, depth: int, left: _Left) -> Iterator[Change]:
     if depth < MAX_DEPTH and isinstance(before, dict) and isinstance(after, dict):
         for key in [*before, *(key for key in after if key not in before)]:
-            yield from _member(join(path, key), before, after, key, depth)
+            yield from _member(join(path, key), before, after, key, depth, left)
     elif depth < MAX_DEPTH and isinstance(before, list) and isinstance(after, list):
         old, new = dict(enumerate(before)), dict(enumerate(after))
         for index in range(max(len(before), len(after))):
-            yield from _member(f"{path}[{index}]", old, new, index, depth)
+            yield from _member(f"{path}[{index}]", old, new, index, depth, left)
     elif not _same(before, after):
-        yield _changed(path, before, after)
+        yield _changed(path, before, after, left)
 
 
-def _member(path: str, before: dict[Any, Any], after: dict[Any, Any], key: Any, depth: int) -> Iterator[Change]:
+def _member(path: str, before: dict[Any, Any], after: dict[Any, Any], key: Any, depth: int, left: _Left) -> Iterator[Change]:
     if key not in after:
         yield Change(path, "removed", before=text_of(before[key]))
     elif key not in before:
         yield Change(path, "added", after=text_of(after[key]))
     else:
-        yield from _walk(path, before[key], after[key], depth + 1)
+        yield from _walk(path, before[key], after[key], depth + 1, left)
 
 
 def _same(before: Any, after: Any) -> bool:
@@ -106,22 +115,23 @@ def _same(before: Any, after: Any) -> bool:
     return bool(before == after)
 
 
-def _changed(path: str, before: Any, after: Any) -> Change:
+def _changed(path: str, before: Any, after: Any, left: _Left) -> Change:
     if isinstance(before, str) and isinstance(after, str) and ("\n" in before or "\n" in after):
-        lines = _lines(before.split("\n"), after.split("\n"))
+        lines = _lines(before.split("\n"), after.split("\n"), left)
         if lines is not None:
             return Change(path, "changed", lines=lines)
     return Change(path, "changed", before=text_of(before), after=text_of(after))
 
 
-def _lines(before: list[str], after: list[str]) -> tuple[Line, ...] | None:
+def _lines(before: list[str], after: list[str], left: _Left) -> tuple[Line, ...] | None:
     """The changed lines with some context, or None if they are too many to compare."""
     shortest = min(len(before), len(after))
     head = next((i for i in range(shortest) if before[i] != after[i]), shortest)
     tail = next((i for i in range(shortest - head) if before[-1 - i] != after[-1 - i]), shortest - head)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
-    if len(old) > MAX_LINES or len(new) > MAX_LINES:
+    if len(old) > MAX_LINES or len(new) > MAX_LINES or len(old) + len(new) > left.lines:
         return None
+    left.lines -= len(old) + len(new)
     lead, trail = before[max(0, head - CONTEXT) : head], before[len(before) - tail :][:CONTEXT] if tail else []
     lines = [Line("@", "")] if head > CONTEXT else []
     lines += [Line(" ", text) for text in lead]

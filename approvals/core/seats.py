@@ -1,7 +1,8 @@
 """Who sits where: a person's places in a question, and whether a ladder can be filled at all. Pure.
 
 A place is a person in whose name an answer counts: the one who answers, or one who has delegated to them. Each counts once in a request,
-whoever spoke for them. `person` tells people apart: two accounts of one human have the same (`approvals.services.people.person`).
+whoever spoke for them. `person` tells people apart: two accounts of one human have the same (`approvals.services.people.person_of`). Of an
+account that was deleted only its name is left: whoever has that name now is taken for the same person (`gone`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,16 @@ class Place:
     label: str
     person: Hashable
     delegation: int | None = None
+
+    @property
+    def persons(self) -> frozenset[Hashable]:
+        """Who that is: the person, and whoever had an account of that name before."""
+        return frozenset({self.person, gone(self.label)})
+
+
+def gone(label: str) -> Hashable:
+    """The person behind an account that was deleted: what is left of it is its name."""
+    return ("gone", label)
 
 
 def key(audience: Audience) -> str:
@@ -68,7 +79,7 @@ def unfilled(steps: Sequence[Sequence[Hashable]], needs: Sequence[int]) -> int |
 def free(places: Iterable[Place], barred: Iterable[Hashable]) -> list[Place]:
     """The places that may still be used."""
     out = frozenset(barred)
-    return [place for place in places if place.person not in out]
+    return [place for place in places if not place.persons & out]
 
 
 def whom(steps: Sequence[Mapping[str, Any]], step: int, keys: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ from approvals.store import requests as store
 from flows.conf import conf
 from flows.core import fields, payload
 from flows.core.errors import HalfMove, PayloadError
-from flows.core.fields import Fault
+from flows.core.fields import Fault, Upload
 from flows.services import identify
 from flows.store.sql import committing
 
@@ -90,7 +90,7 @@ def answer(
     form = form_of(row)
     asked = fields.names(form, "file")
     read = {name: uploads.measured(name, file, conf.MAX_UPLOAD_BYTES) for name, file in files.items() if name in asked}
-    told = {**values, **dict.fromkeys(files), **{name: one.told for name, one in read.items()}}
+    told = {**values, **dict.fromkeys(files, Upload("", 0)), **{name: one.told for name, one in read.items()}}
     found, faults = fields.check(form, told, max_file=conf.MAX_UPLOAD_BYTES)
     for name, one in read.items():
         if isinstance(found.get(name), dict):

@@ -12,7 +12,7 @@ from approvals.models import Request, Review
 from approvals.services import people
 from approvals.services.answering import body_of
 from approvals.services.facts import request_facts
-from approvals.services.packet import MAX_REVIEWS
+from approvals.services.packet import reviews_of
 from flows.services.clock import now
 
 
@@ -42,7 +42,7 @@ def asked(request: Request, user: Any, using: str) -> Asked:
         form=body_of(request)["fields"],
         answer=answer_of(request, using),
         refusal=may_answer(known, people.facts(user, request)),
-        reviews=list(Review.objects.using(using).filter(request_id=request.pk).order_by("-pk")[:MAX_REVIEWS]),
+        reviews=reviews_of(request, using),
     )
 
 

@@ -20,6 +20,7 @@ from approvals.core.status import RequestStatus
 from approvals.models import Delegation, Request
 from approvals.services import inbox, people
 from flows.core.errors import UsageError
+from flows.core.spans import in_utc
 
 Row = TypeVar("Row", bound=Model)
 
@@ -64,9 +65,9 @@ def _read(cursor: str, order: str) -> _Place:
             raise BadCursor
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         said, number, expires = json.loads(raw.decode())
-        moment = None if expires is None else parse_datetime(expires)
+        moment = None if expires is None else in_utc(parse_datetime(expires))
         sound = said == order and type(number) is int and 0 < number <= MAX_ID
-        if not sound or (expires is not None and (moment is None or moment.tzinfo is None)):
+        if not sound or (expires is not None and moment is None):
             raise BadCursor
     except (binascii.Error, UnicodeError, ValueError, TypeError, RecursionError, OverflowError):
         raise BadCursor from None

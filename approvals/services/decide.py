@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.core.binding import Refusal
-from approvals.core.narrow import narrowed
+from approvals.core.narrow import BadPart, narrowed
 from approvals.core.seats import open_to
 from approvals.core.status import ANSWERS, STATUS_AFTER
 from approvals.models import Request
@@ -104,6 +104,8 @@ def decide(
     request_id = request_id_of(request)
     if verdict not in ANSWERS:
         raise UnknownVerdict(verdict)
+    if keep is not None and verdict != "narrow":
+        raise BadPart("keep= is what is kept of a list, and belongs to the verdict “narrow”: to approve is to approve all of it.")
     identify.user(by, NobodyAnswers)
     text, seen = clean("the comment", comment, MAX_COMMENT), clean("the digest", digest, 200)
     with committing("decide approval", alias):
@@ -113,7 +115,8 @@ def decide(
 
         def write(recorded: store.Recorded) -> _Step | None:
             if given.answer == "narrowed":
-                kept["candidate"] = narrowed(payload.decode(row.candidate), row.subset, keep or ())
+                whole = {**payload.decode(row.candidate), "revision": row.revision}
+                kept["candidate"] = narrowed(whole, row.subset, keep or ())
             return _write(row, given, _next_step(recorded, given), alias)
 
         refusal, step = take(row, given, write, alias)

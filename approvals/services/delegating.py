@@ -17,6 +17,7 @@ from approvals.models import Delegation
 from approvals.services import people
 from approvals.services.locked import row_id
 from flows.core.errors import NotPermitted, UsageError
+from flows.core.spans import in_utc
 from flows.services import identify, warrant
 from flows.services.clock import now
 from flows.store.sql import committing
@@ -24,6 +25,8 @@ from flows.store.sql import committing
 OWN = "outlast_approvals.delegate_own"
 ANY = "outlast_approvals.delegate_any"
 MAX_DAYS = 366
+#: So many that are not over one person may have given to another: each is looked at with each answer, and under its locks.
+MAX_HELD = 20
 
 
 class BadDelegation(UsageError):
@@ -76,15 +79,16 @@ def delegate(
     names = {key: _scope(key, value) for key, value in (("role", role), ("pool", pool), ("flow", flow))}
     with committing("delegate", alias):
         moment = now(alias)
-        begins = starts or moment
-        _check(giver, to, begins, until, moment)
+        begins, ends = _moment(starts or moment), _moment(until)
+        _check(giver, to, begins, ends, moment)
+        _must_not_crowd(giver, to, moment, alias)
         return Delegation.objects.using(alias).create(
             giver_id=giver.pk,
             giver_label=identify.label(giver),
             taker_id=to.pk,
             taker_label=identify.label(to),
             starts_at=begins,
-            ends_at=until,
+            ends_at=ends,
             reason=why,
             made_by_label=identify.label(by),
             made_at=moment,
@@ -117,15 +121,28 @@ def end_delegation(delegation: Any, *, by: Any, using: str | None = None) -> boo
     return True
 
 
+def _must_not_crowd(giver: Any, to: Any, moment: datetime, using: str) -> None:
+    """A bound, and no invariant: two that are made at once may both pass."""
+    rows = Delegation.objects.using(using).filter(giver_id=giver.pk, taker_id=to.pk, revoked_at=None, ends_at__gt=moment)
+    if rows.count() >= MAX_HELD:
+        told = {"to": identify.label(to), "count": MAX_HELD}
+        raise BadDelegation(_("%(to)s has %(count)s delegations that are not over, of the same person: revoke one first.") % told)
+
+
 def _scope(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise BadDelegation(_("%(name)s= is text, or empty for every one.") % {"name": name})
     return identify.reason(value.strip(), 200)
 
 
-def _check(giver: Any, to: Any, starts: datetime, until: datetime, moment: datetime) -> None:
-    if any(getattr(one, "tzinfo", None) is None for one in (starts, until)):
+def _moment(given: Any) -> datetime:
+    moment = in_utc(given)
+    if moment is None:
         raise BadDelegation(_("A delegation begins and ends at moments with a time zone."))
+    return moment
+
+
+def _check(giver: Any, to: Any, starts: datetime, until: datetime, moment: datetime) -> None:
     if giver.pk == to.pk or people.person_of(giver) == people.person_of(to):
         raise BadDelegation(_("Nobody stands in for themselves: choose another person."))
     if until <= max(starts, moment):

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from approvals.core.binding import RequestFacts, Taken
-from approvals.core.seats import whom
+from approvals.core.seats import gone, whom
 from approvals.services import people
 from approvals.store import requests as store
 from approvals.store import reviews
@@ -29,7 +29,7 @@ def judged(request_id: int, row: store.Recorded, using: str) -> RequestFacts:
         whom=whom(row.steps, row.step, row.audiences),
         answers=tuple(row.answers),
         self_approval=row.self_approval,
-        requester=persons.get(row.requester),
+        requester=_person(row.requester, row.requester_label, persons),
         digest=row.digest,
         sound_digest=digest_of(row.candidate),
         intent_version=row.intent_version,
@@ -56,8 +56,14 @@ def said(values: Mapping[str, Any] | None) -> str:
     return canonical.digest(plain, "the answer")
 
 
-def _counted(one: reviews.TakenRow, persons: dict[object, Hashable]) -> frozenset[Hashable]:
-    return frozenset(persons[user] for user in (one.by, one.for_user) if user in persons)
+def _counted(one: reviews.TakenRow, persons: Mapping[Any, Hashable]) -> frozenset[Hashable]:
+    whom = _person(one.by, one.label, persons), _person(one.for_user, one.for_label, persons)
+    return frozenset(person for person in whom if person is not None)
+
+
+def _person(user: Any, label: str, persons: Mapping[Any, Hashable]) -> Hashable:
+    """The person behind an account, which may have been deleted since; None: there never was one."""
+    return persons[user] if user in persons else gone(label) if label else None
 
 
 def digest_of(stored: object) -> str | None:
@@ -68,3 +74,19 @@ def digest_of(stored: object) -> str | None:
         return canonical.digest(body, "the candidate")
     except (PayloadError, KeyError, TypeError):
         return None
+
+
+def proposed(stored: object) -> dict[str, Any]:
+    """Choice and value of a stored candidate, to be shown. What is none (somebody wrote to the table) is a value as it stands there."""
+    found = decoded(stored)
+    if isinstance(found, Mapping) and "value" in found and isinstance(found.get("choice"), str):
+        return {"choice": found["choice"], "value": found["value"]}
+    return {"choice": "", "value": found}
+
+
+def decoded(stored: object) -> Any:
+    """The value behind a stored one, to be shown; what cannot be read is shown as it stands there."""
+    try:
+        return payload.decode(stored)
+    except PayloadError:
+        return stored

@@ -93,11 +93,8 @@ def _places(user: Any, known: Seats, using: str) -> Q:
     wanted = Q()
     if mine := [key for key in known.keys if own.is_asked(audience(key))]:
         wanted |= Q(audiences__overlap=mine)
-    for delegation in people.delegations(user, using) if known.delegations else ():
-        giver = delegation.giver
-        if giver is None or not giver.is_active or not people.has_permission(giver, people.ANSWER):
-            continue
-        rights = people.Rights(giver, using)
+    for delegation, rights in people.standing(user, using) if known.delegations else ():
+        giver = rights.user
         theirs = [
             key
             for key in known.keys

@@ -36,10 +36,12 @@ def request_id_of(request: Any) -> int:
 
 
 def row_id(number: Any) -> int | None:
-    """What is passed as the id of a row, as a number that an id can be; None: none is."""
+    """What is passed as the id of a row, as a number that an id can be; None: none is. What would have to be rounded is none."""
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        return None
     try:
         found = int(number)
-    except (TypeError, ValueError, OverflowError):
+    except ValueError:
         return None
     return found if 0 < found <= MAX_ID else None
 

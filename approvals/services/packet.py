@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F
+from django.db.models import Case, F, When
 
 from approvals.core.binding import Refusal, may_answer, place_of
 from approvals.core.diff import Diff, compare, text_of
@@ -19,9 +19,8 @@ from approvals.core.status import ANSWERS
 from approvals.models import Request, Review
 from approvals.services import people
 from approvals.services.acts import Acts, acts
-from approvals.services.facts import request_facts
+from approvals.services.facts import decoded, proposed, request_facts
 from flows import registry
-from flows.core import payload
 from flows.core.definition import Definition
 from flows.core.nodes import Approval
 from flows.models import Verification
@@ -81,9 +80,9 @@ def packet(request: Request, user: Any, using: str, *, since: int | None = None)
 
     `since`: the earlier request to compare with; default: the last one that they answered.
     """
-    candidate = payload.decode(request.candidate)
+    candidate = proposed(request.candidate)
     value, own = apart(candidate["value"])
-    evidence, told = apart(payload.decode(request.evidence))
+    evidence, told = apart(decoded(request.evidence))
     known = request_facts(request.pk, using)
     assert known is not None
     definition = registry.definition(request.workflow.flow_name, request.workflow.flow_version)
@@ -101,7 +100,7 @@ def packet(request: Request, user: Any, using: str, *, since: int | None = None)
         routes=_routes(request, definition),
         opens=_opens(request, definition),
         refusal=refusal,
-        reviews=_reviews(request, using),
+        reviews=reviews_of(request, using),
         checks=_checks(request, using),
         rungs=rungs(request.steps, step=request.step, given=request.given, status=request.status, answer=request.answer),
         calls=calls(request.escalation, request.escalated),
@@ -132,15 +131,10 @@ def _since(request: Request, user: Any, candidate: Mapping[str, Any], chosen: in
     other = (earlier.filter(pk=chosen).first() if chosen is not None else None) or seen or earlier.first()
     if other is None:
         return None
-    before = payload.decode(other.candidate)
-    diff = compare(_body(before), _body(candidate))
+    diff = compare(proposed(other.candidate), candidate)
     knows = other == seen or (user is not None and answered.filter(pk=other.pk).exists())
     others = earlier.exclude(pk=other.pk).values_list("pk", "revision")[:MAX_EARLIER]
-    return Since(other.revision, knows, diff, [r for r in _reviews(other, using) if not r.refused], list(others))
-
-
-def _body(candidate: Mapping[str, Any]) -> dict[str, Any]:
-    return {"choice": candidate["choice"], "value": candidate["value"]}
+    return Since(other.revision, knows, diff, [r for r in reviews_of(other, using) if not r.refused], list(others))
 
 
 def _routes(request: Request, definition: Definition | None) -> dict[str, str]:
@@ -161,8 +155,11 @@ def _opens(request: Request, definition: Definition | None) -> list[str]:
     return [node.name for node in definition.nodes.values() if node.gate and node.gate.approved_by == request.node]
 
 
-def _reviews(request: Request, using: str) -> list[Review]:
-    return list(Review.objects.using(using).filter(request_id=request.pk).order_by("-pk")[:MAX_REVIEWS])
+def reviews_of(request: Request, using: str) -> list[Review]:
+    """What people said, the newest first, at most `MAX_REVIEWS`; those that were refused give way, and hide none that was taken."""
+    first = Case(When(refused="", then=0), default=1)
+    found = Review.objects.using(using).filter(request_id=request.pk).order_by(first, "-pk")[:MAX_REVIEWS]
+    return sorted(found, key=lambda review: review.pk, reverse=True)
 
 
 def _approvals(request: Request, using: str) -> list[Review]:

@@ -70,9 +70,12 @@ def _teller(path: str) -> Any:
 
 
 def person_of(user: Any) -> Hashable:
-    """Who the human behind an account is, by the function of the setting `PERSON`."""
+    """Who the human behind an account is, by the function of the setting `PERSON`.
+
+    Where that gives nothing, the account is a person of its own: two of whom nothing is known are not the same, and each is somebody.
+    """
     told: Hashable = _teller(conf.PERSON)(user)
-    return told
+    return ("account", user.pk) if told is None or told == "" else told
 
 
 def persons(keys: Iterable[Any], using: str) -> dict[Any, Hashable]:
@@ -106,7 +109,7 @@ class Rights:
 
 
 def delegations(taker: Any, using: str) -> list[Delegation]:
-    """The delegations that hold now, to this user; whether their givers may answer themselves is asked of each."""
+    """The delegations that hold now, to this user."""
     return list(held(using).filter(taker_id=taker.pk, giver_id__isnull=False).select_related("giver").order_by("pk"))
 
 
@@ -137,18 +140,27 @@ def places(user: Any, keys: Sequence[str], flow: str, using: str, request: Reque
     found = []
     if any(own.is_asked(one, request) for one in asked):
         found.append(Place(user.pk, identify.label(user), person_of(user)))
-    for delegation in delegations(user, using):
-        giver = delegation.giver
-        if giver is None or not giver.is_active or not has_permission(giver, ANSWER, request):
-            continue
-        rights = Rights(giver, using)
+    for delegation, rights in standing(user, using, request):
         for one in asked:
             needed = {"permission": one["permission"]} if "permission" in one else None
             holds = needed is None or own.is_asked(needed, request)
             if holds and covers(delegation, one, flow) and rights.is_asked(one, request):
+                giver = rights.user
                 found.append(Place(giver.pk, identify.label(giver), person_of(giver), delegation.pk))
                 break
     return found
+
+
+def standing(taker: Any, using: str, request: Request | None = None) -> Iterator[tuple[Delegation, Rights]]:
+    """The delegations that hold now, to this user, of those who may answer themselves; with what its giver is, looked up once for each giver."""
+    known: dict[Any, Rights | None] = {}
+    for delegation in delegations(taker, using):
+        giver: Any = delegation.giver
+        if giver.pk not in known:
+            able = giver.is_active and has_permission(giver, ANSWER, request)
+            known[giver.pk] = Rights(giver, using) if able else None
+        if (rights := known[giver.pk]) is not None:
+            yield delegation, rights
 
 
 def facts(
@@ -175,6 +187,7 @@ def facts(
         digest=digest,
         comment=comment,
         said=said,
+        label=identify.label(user),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from approvals.core.seats import open_to
 from approvals.core.status import STATUS_AFTER, RequestStatus
 from approvals.services import eligible
+from approvals.services.facts import decoded, digest_of
 from approvals.services.locked import locked
 from approvals.services.notices import owing
 from approvals.store import requests as store
@@ -28,6 +29,9 @@ from flows.core.state import ApprovalFact
 from flows.models import Workflow
 from flows.registry import Opening
 from flows.store import timers
+
+#: While a request is one of these, its candidate is given to code: it has to be what people approved.
+GIVEN = frozenset({RequestStatus.APPROVED, RequestStatus.CONSUMED})
 
 
 class ApprovalPlane:
@@ -80,12 +84,8 @@ class ApprovalPlane:
 
         Of several that have come at once (nobody looked at the clock for a while) the last one counts; in an escalation it brings all before it.
         """
-        reminding, escalating = _last(moments, TimerKind.REMINDER), _last(moments, TimerKind.ESCALATION)
-        for wait, request_id in store.behind([*{*reminding, *escalating}], using).items():
-            if wait in escalating:
-                _escalate(request_id, escalating[wait], using)
-            if wait in reminding:
-                owing.reminded(request_id, reminding[wait], using)
+        requests = store.behind([*{wait for wait, _kind, _name in moments}], using)
+        tell([(requests[wait], kind, int(name)) for wait, kind, name in moments if wait in requests], using)
 
     def closed(self, using: str, wait_ids: Sequence[int], how: str) -> None:
         """Close what is still open behind these waits."""
@@ -113,12 +113,15 @@ class ApprovalPlane:
         """The newest request for approval of each node; None where nobody was asked for one yet."""
         found: dict[str, ApprovalFact | None] = dict.fromkeys(nodes)
         for row in store.newest(workflow_id, nodes, using):
+            sound = row.status not in GIVEN or digest_of(row.candidate) == row.digest
+            candidate = decoded(row.candidate) if sound else {}
             found[row.node] = ApprovalFact(
                 request_id=str(row.id),
                 status=row.status,
                 digest=row.digest,
                 intent_version=row.intent_version,
-                candidate=payload.decode(row.candidate),
+                candidate=candidate if isinstance(candidate, Mapping) else {},
+                sound=sound,
                 expired=row.expired,
                 used_by=row.used_by,
                 used_at=(row.used_node, row.used_visit) if row.used_node is not None and row.used_visit is not None else None,
@@ -143,13 +146,16 @@ class ApprovalPlane:
         return store.use(int(request_id), activity_seq, using)
 
 
-def _last(moments: Sequence[tuple[int, str, str]], wanted: TimerKind) -> dict[int, int]:
-    """The highest number of each wait among the moments of one kind."""
-    found: dict[int, int] = {}
-    for wait, kind, name in moments:
-        if kind == wanted:
-            found[wait] = max(found.get(wait, 0), int(name))
-    return found
+def tell(moments: Sequence[tuple[int, str, int]], using: str) -> None:
+    """What moments that concern people do to their requests: (request, kind, number) of each, in any order."""
+    last: dict[tuple[int, str], int] = {}
+    for request_id, kind, number in moments:
+        last[request_id, kind] = max(last.get((request_id, kind), 0), number)
+    for (request_id, kind), number in sorted(last.items()):  # by request, and an escalation before a reminder
+        if kind == TimerKind.ESCALATION:
+            _escalate(request_id, number, using)
+        if kind == TimerKind.REMINDER:
+            owing.reminded(request_id, number, using)
 
 
 def _escalate(request_id: int, number: int, using: str) -> None:

@@ -13,8 +13,7 @@ from django.utils.translation import gettext as _
 
 from approvals.core.seats import open_to
 from approvals.core.status import RequestStatus
-from approvals.services import eligible, turns
-from approvals.services.locked import locked
+from approvals.services import eligible, plane, turns
 from approvals.services.notices import owing
 from approvals.store import calls
 from approvals.store import requests as store
@@ -82,15 +81,12 @@ class ToolPlane:
 
     def due(self, using: str, moments: Sequence[tuple[int, str, str]]) -> None:
         """Let more people answer, and let go of what nobody answered in its time; the sweep holds the workflows."""
-        for _wait, kind, name in moments:
-            request, _colon, number = name.partition(SEPARATOR)
-            if kind == TimerKind.REMINDER:
-                owing.reminded(int(request), int(number), using)
-            if kind == TimerKind.ESCALATION:
-                row = locked(int(request), using)
-                audiences = open_to(row.steps, row.step, row.escalation, int(number))
-                if store.escalate(row.pk, escalated=int(number), step=row.step, audiences=audiences, using=using):
-                    owing.escalated(row.pk, int(number), using)
+        named = [
+            (kind, name.partition(SEPARATOR))
+            for _wait, kind, name in moments
+            if kind in (TimerKind.REMINDER, TimerKind.ESCALATION)
+        ]
+        plane.tell([(int(request), kind, int(number)) for kind, (request, _colon, number) in named], using)
         for wait in dict.fromkeys(wait for wait, kind, _name in moments if kind == TimerKind.REQUEST_EXPIRY):
             turns.time_is_over(wait, using)
 

@@ -12,7 +12,7 @@ import logging
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.files import File
@@ -107,7 +107,7 @@ def opened(path: str) -> File[Any]:
 
 
 def remove_unreferenced(*, older_than: timedelta = timedelta(days=1), using: str | None = None) -> int:
-    """Remove the files that no answer of this database names, as a crash leaves them; how many.
+    """Remove the files that no answer of this database names, as a crash leaves them; how many. What somebody else removes meanwhile is gone.
 
     Two databases that share a storage need a place of their own in it: to each, the files of the other are files that no answer names.
 
@@ -116,16 +116,26 @@ def remove_unreferenced(*, older_than: timedelta = timedelta(days=1), using: str
     """
     alias, place, before = identify.alias(using), storage(), timezone.now() - older_than
     removed = 0
-    if not place.exists(PLACE):
+    try:
+        requests = place.listdir(PLACE)[0]  # not whether it exists: a store of objects has no folders that do
+    except FileNotFoundError:
         return 0
-    for request in place.listdir(PLACE)[0]:
+    for request in requests:
         named = _named(int(request), alias) if request.isdecimal() else set()
         for name in place.listdir(f"{PLACE}/{request}")[1]:
             path = f"{PLACE}/{request}/{name}"
-            if path not in named and place.get_modified_time(path) < before:
+            if path not in named and _is_older(path, before):
                 place.delete(path)
                 removed += 1
     return removed
+
+
+def _is_older(path: str, moment: datetime) -> bool:
+    """Whether the file is there, and was written before that moment."""
+    try:
+        return storage().get_modified_time(path) < moment
+    except FileNotFoundError:
+        return False
 
 
 def _named(request_id: int, using: str) -> set[str]:

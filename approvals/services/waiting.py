@@ -18,6 +18,7 @@ from typing import Any
 from approvals.store import waiting as store
 from approvals.store.waiting import Answering, Backlog, Life, Lives, Waited
 from flows.core.errors import UsageError
+from flows.core.spans import in_utc
 from flows.services import identify
 from flows.services.clock import now
 
@@ -58,9 +59,9 @@ def waiting(*, since: datetime | None = None, until: datetime | None = None, usi
         BadPeriod: it ends before it begins, or a moment has no time zone.
     """
     alias = identify.alias(using)
-    end = until or now(alias)
-    begin = since or (end - timedelta(days=7) if end.tzinfo is not None else end)
-    if begin.tzinfo is None or end.tzinfo is None:
+    end = in_utc(until or now(alias))
+    begin = in_utc(since or (end - timedelta(days=7) if end is not None else end))
+    if begin is None or end is None:
         raise BadPeriod("A period begins and ends at moments with a time zone: pass aware datetimes.")
     if begin >= end:
         raise BadPeriod(f"The period ends ({end:%Y-%m-%d %H:%M}) before it begins ({begin:%Y-%m-%d %H:%M}).")

@@ -35,8 +35,8 @@ def lock(request_id: int, wait_id: int, using: str) -> bool:
 
 
 FACTS = """
-SELECT r.kind, r.status, r.steps, r.step, r.given, r.escalation, r.escalated, r.audiences, r.answers, r.self_approval, r.requester_id, r.digest,
-    r.candidate, w.flow_name, r.intent_version, i.version, i.status, w.status, coalesce(o.epoch, r.epoch), w.epoch,
+SELECT r.kind, r.status, r.steps, r.step, r.given, r.escalation, r.escalated, r.audiences, r.answers, r.self_approval, r.requester_id,
+    r.requester_label, r.digest, r.candidate, w.flow_name, r.intent_version, i.version, i.status, w.status, coalesce(o.epoch, r.epoch), w.epoch,
     coalesce(o.status = 'open' AND o.evidence IS NULL AND o.epoch = w.epoch, false), coalesce(r.expires_at <= flows_now(), false)
 FROM outlast_approval_request r
 JOIN outlast_workflow w ON w.id = r.workflow_id
@@ -61,6 +61,7 @@ class Recorded:
     answers: list[str]
     self_approval: bool
     requester: Any
+    requester_label: str
     digest: str
     candidate: Any
     flow_name: str
@@ -85,7 +86,7 @@ def facts(request_id: int, using: str) -> Recorded | None:
     if not rows:
         return None
     row = list(rows[0])
-    for column in (2, 5, 12):
+    for column in (2, 5, 13):
         row[column] = loads(row[column])
     return Recorded(*row)
 

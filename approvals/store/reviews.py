@@ -45,7 +45,7 @@ def record(request_id: int, said: Said, using: str) -> int:
 
 
 TAKEN = f"""
-SELECT by_id, by_label, verdict, digest, for_user_id, values FROM outlast_review
+SELECT by_id, by_label, verdict, digest, for_user_id, for_label, values FROM outlast_review
 WHERE request_id = %(id)s::bigint AND refused = '' AND verdict IN ({literals(VERDICTS)}) ORDER BY id
 """
 
@@ -59,9 +59,10 @@ class TakenRow:
     verdict: str
     digest: str
     for_user: Any
+    for_label: str
     values: Any
 
 
 def taken(request_id: int, using: str) -> list[TakenRow]:
     """The answers that were taken, oldest first."""
-    return [TakenRow(*(*row[:5], loads(row[5]))) for row in run("taken reviews", TAKEN, {"id": request_id}, using)]
+    return [TakenRow(*(*row[:6], loads(row[6]))) for row in run("taken reviews", TAKEN, {"id": request_id}, using)]

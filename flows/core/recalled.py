@@ -2,9 +2,9 @@
 
 judged again    intent, definition, candidate, approval, deadlines, visits: their facts are the workflow's own history. So is what an attempt
                 saw of the outside, and what was verified: it is on record (`flows.core.looked`)
-given           policy, release, budget, commitments, competence, authority, placement: facts of other rows, or answers of providers, as
-                they were then, which nobody keeps. The arrow's note says which of them refused; facts that refuse just that are made up
-                for it, and the others hold.
+given           policy, release, budget, commitments, competence, authority, placement, and whether what was recorded as approved was
+                still what people had approved: facts of other rows, or answers of providers, as they were then, which nobody keeps. The
+                arrow's note says which of them refused; facts that refuse just that are made up for it, and the others hold.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def facts(course: Course, t: Logged, definition: Definition, state: State, *, cl
         intent_version=t.intent_version + (verdict == Verdict.INTENT_SUPERSEDED),
         intent_status=IntentStatus.ACTIVE,
         fingerprint=definition.fingerprint,
-        approvals={name: _approval(course, name, t, closing=closing) for name in definition.approvals},
+        approvals={name: _approval(course, name, t, verdict, closing=closing) for name in definition.approvals},
         overloaded=frozenset(node.queue for node in dropped if isinstance(node, Activity)),
         degraded=course.degraded(t),
         policy=_policy(t) if verdict == Verdict.POLICY_BLOCKED else None,
@@ -123,7 +123,7 @@ def _look(course: Course, t: Logged, definition: Definition, state: State, verdi
     )
 
 
-def _approval(course: Course, name: str, t: Logged, *, closing: bool) -> ApprovalFact | None:
+def _approval(course: Course, name: str, t: Logged, verdict: str | None, *, closing: bool) -> ApprovalFact | None:
     """What the human plane said then of the newest request of that node."""
     asked = next((one for one in reversed(course.asked()) if (one.node, one.kind) == (name, Approval.kind)), None)
     if asked is None:
@@ -138,6 +138,7 @@ def _approval(course: Course, name: str, t: Logged, *, closing: bool) -> Approva
         expired=asked.expires_at is not None and asked.expires_at <= t.at,
         used_by=used,
         used_at=None if visit is None else (visit.node, visit.visit),
+        sound=verdict != Verdict.CANDIDATE_INVALID,  # the row as it was then is no more
     )
 
 

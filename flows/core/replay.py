@@ -35,6 +35,7 @@ from flows.core.compare import described, differences
 from flows.core.course import ENGINE, FAILURES, Course, Kind
 from flows.core.decide import DEFINITION_FAULT, Decided, decide
 from flows.core.definition import Definition
+from flows.core.errors import PayloadError
 from flows.core.failures import recorded
 from flows.core.fold import FIELDS
 from flows.core.history import BY_ENGINE, IN_DOUBT, Drift, History, Logged, Step
@@ -147,8 +148,8 @@ class Replay:
         state = course.state(t, closing=closing, doubt=bool(t.note.get(IN_DOUBT)))
         known = recalled.facts(course, t, self.definition, state, closing=closing)
         decided = decide(self.definition, state, self._trigger(t, state), known)
-        if t.error_code == NOBODY_ELIGIBLE and isinstance(decided.move, Park):  # who could be asked then, no row says
-            nobody = Suspend(decided.move.node, Outcome.HUMAN_REQUIRED, NOBODY_ELIGIBLE, via=decided.move.via)
+        if isinstance(decided.move, Park) and _asked_nobody(t):
+            nobody = Suspend(decided.move.node, Outcome.HUMAN_REQUIRED, str(t.error_code), via=decided.move.via)
             return replace(decided, move=nobody)
         return decided
 
@@ -263,3 +264,9 @@ def question_of(node: Approval) -> tuple[str, str, tuple[str, ...], bool]:
     """What an approval node asks of whom, as `Asked.question` has it."""
     asks = node.question
     return asks["candidate_node"], asks["ladder"], tuple(asks["answers"]), bool(asks["self_approval"])
+
+
+def _asked_nobody(t: Logged) -> bool:
+    """Whether a question was not asked, for what no row says: who could be asked then, and how much may be kept."""
+    unkept = t.error_code == DEFINITION_FAULT and t.note.get("fault") == PayloadError.__name__
+    return unkept or t.error_code == NOBODY_ELIGIBLE

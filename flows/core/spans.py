@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from flows.core import typed
 from flows.core.errors import DefinitionError
@@ -35,6 +35,19 @@ def bounded(what: str, given: timedelta) -> timedelta:
     if abs(given) > LONGEST:
         raise DefinitionError(f"{what} is {given.days:,} days; a span is at most {LONGEST.days:,}, a hundred years.")
     return given
+
+
+def in_utc(moment: object) -> datetime | None:
+    """A moment from outside in UTC; None: it is none, or has no time zone.
+
+    In its own zone PostgreSQL may not take it: there an offset is less than sixteen hours, in Python less than a day.
+    """
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        return None
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # at either end of the calendar
+        return None
 
 
 def seconds(amount: float) -> timedelta:

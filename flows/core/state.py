@@ -148,7 +148,7 @@ class ApprovalFact:
     """What the human plane says about the request that an approval node made.
 
     `expired` also holds for an answered approval that was not used in its time. `used_by` is the activity (seq) that used it up,
-    `used_at` its node and visit.
+    `used_at` its node and visit. `sound`: the candidate that is recorded with it, which is what would be executed, hashes to the digest.
     """
 
     request_id: str
@@ -159,6 +159,7 @@ class ApprovalFact:
     expired: bool = False
     used_by: int | None = None
     used_at: tuple[str, int] | None = None
+    sound: bool = True
 
 
 @dataclass(frozen=True, slots=True)

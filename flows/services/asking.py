@@ -1,6 +1,7 @@
 """The end of a turn that leaves its activity open, with one wait beside it: its tools asked people, or it lacks something that is scarce.
 
     decided Park(beside) ──► nobody could end it, its plane says ─────────► human      one arrow; nothing is asked
+                        ├──► it cannot be kept ───────────────────────────► human
                         ├──► move, the plane writes its rows, reviews are booked where the kind counts them ─► waiting
                         └──► no budget for one of these ─► all of it is taken back ─► human
 Guard: that of every arrow of an owner. No attempt is counted as failed, and nothing of its `retry=` is used.
@@ -12,8 +13,8 @@ from dataclasses import replace
 
 from flows import registry
 from flows.core import moves
-from flows.core.decide import Decided
-from flows.core.errors import HalfMove
+from flows.core.decide import DEFINITION_FAULT, Decided
+from flows.core.errors import HalfMove, PayloadError
 from flows.core.nodes.approval import NOBODY_ELIGIBLE
 from flows.core.protocol import ASKING, WAIT_KINDS, Outcome
 from flows.core.verdicts import Verdict, suspension_of
@@ -48,6 +49,9 @@ def stand_beside(owned: Owned, decided: Decided, move: moves.Park, ending: Endin
                 ledger.review(owned, move.node) for _ in move.detail["calls"]
             ):
                 raise _NoRoom
+    except PayloadError as error:
+        why = Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, str(error)[:300]
+        return _stopped(owned, replace(decided, fault=error), move, ending, why)
     except _NoRoom:
         code = Verdict.BUDGET_EXHAUSTED
         reason = "the budget has no room for so many requests for approval"

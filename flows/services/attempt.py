@@ -29,7 +29,7 @@ from flows.core.protocol import LIVE, AttemptOutcome, Status
 from flows.core.state import Completed, Failed, Pending, Trigger, Woken
 from flows.services import effects, gating, ledger, obligations
 from flows.services.arrows import REFUSED, Ending
-from flows.services.authored import call, from_anywhere, tidy, transaction_of
+from flows.services.authored import alone, call, ends_the_attempt, from_anywhere, tidy, transaction_of, waits
 from flows.services.calling import Calling, unsettled, within
 from flows.services.context import ITEM_BYTES, Wanted
 from flows.services.deciding import Deciding
@@ -284,11 +284,14 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     except LostOwnership:
         obligations.calls_over(tuple(begun.open), owned.using)
         raise
-    except (Exception, ApprovalPending) as error:  # noqa: BLE001 - author code: every error is classified and becomes part of the record
+    except BaseException as raised:  # author code: every error is classified and becomes part of the record
+        error = alone(raised)
+        if not ends_the_attempt(error):
+            raise
         tidy(connection, before)
         if calling.wanted and not (doubt := unsettled(owned, begun)):
             return Pending(tuple(calling.wanted)), deciding.told(REFUSED)
-        failed = error if isinstance(error, Exception) else _misplaced(doubt if calling.wanted else "")
+        failed = _misplaced(doubt if calling.wanted else "") if waits(error) else error
         trigger, ending = _failed(attempt, failed, begun, whole, returned=returned)
         return trigger, deciding.told(ending)
     ending = Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
@@ -315,7 +318,9 @@ def _misplaced(doubt: str) -> Exception:
     return DefinitionError("ApprovalPending is raised by guarded tools; raised by hand it asks nobody.")
 
 
-def _failed(attempt: Attempt, error: Exception, begun: Effects, whole: Call | None, *, returned: bool) -> tuple[Failed, Ending]:
+def _failed(
+    attempt: Attempt, error: BaseException, begun: Effects, whole: Call | None, *, returned: bool
+) -> tuple[Failed, Ending]:
     """What the code, or what must be done with its answer, raised: part of the record."""
     failure = classify(error)
     _log(attempt, failure, error)
@@ -357,7 +362,7 @@ def _approved(owned: Owned) -> Mapping[str, Any] | None:
     if node is None or node.gate is None or not node.gate.approved_by:
         return None
     fact = owned.facts.approvals.get(node.gate.approved_by)
-    return copy.deepcopy(dict(fact.candidate)) if fact else None
+    return copy.deepcopy(dict(fact.candidate)) if fact and fact.sound else None
 
 
 def _timeout(owned: Owned) -> float:

@@ -11,6 +11,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from psycopg.pq import TransactionStatus
 
+from flows.core.errors import ApprovalPending
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -65,3 +67,27 @@ def tidy(connection: Any, before: tuple[int, bool]) -> None:
         connection.savepoint_ids = []
         connection.needs_rollback = False
         connection.close()
+
+
+# ---------------------------------------------------------------- what it lets out
+
+
+def alone(error: BaseException) -> BaseException:
+    """The one error in a group, as a task group makes it of one; else the error as it is."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def ends_the_attempt(error: BaseException) -> bool:
+    """Whether it ends the attempt and no more: an error, a tool that waits, a task that was given up. What else there is ends the process."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(ends_the_attempt(one) for one in error.exceptions)
+    return isinstance(error, Exception | ApprovalPending | asyncio.CancelledError | GeneratorExit)
+
+
+def waits(error: BaseException) -> bool:
+    """Whether it says that a tool waits for people, by itself or among others."""
+    return isinstance(error, ApprovalPending) or (
+        isinstance(error, BaseExceptionGroup) and error.subgroup(ApprovalPending) is not None
+    )

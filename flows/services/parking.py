@@ -1,6 +1,7 @@
 """A wait is opened and the workflow lets go, or what it waits for was there before it: then the same turn goes on.
 
     decided Park ──► nobody could end it, its plane says ──────────────────────────► human
+                ├──► it cannot be kept ────────────────────────────────────────► human
                 └──► channels locked, in the order of their numbers
                      ├── an event came early, or the plane answers at once ──► running, with the evidence on the wait
                      └── nothing has come ───────────────────────────────────► waiting
@@ -20,7 +21,8 @@ from typing import Any
 
 from flows import registry
 from flows.core import moves
-from flows.core.decide import Decided
+from flows.core.decide import DEFINITION_FAULT, Decided
+from flows.core.errors import PayloadError
 from flows.core.nodes.approval import NOBODY_ELIGIBLE
 from flows.core.protocol import WAIT_KINDS, Outcome, Status
 from flows.core.state import Trigger, WaitState
@@ -46,11 +48,20 @@ class Again(Exception):
 
 
 def park(owned: Owned, trigger: Trigger, decided: Decided, move: moves.Park, ending: Ending | None) -> Parked | None:
-    """Open the wait of a node; None if the arrow's guard was lost.
+    """Open the wait of a node; None if the arrow's guard was lost. What cannot be kept (a question with a NUL in it, say) stops the workflow.
 
     Raises:
         Again: the budget has no room for it any more.
     """
+    try:
+        return _park(owned, trigger, decided, move, ending)
+    except PayloadError as error:  # all of it is rolled back
+        fault = moves.Suspend(move.node, Outcome.HUMAN_REQUIRED, DEFINITION_FAULT, str(error)[:300], via=move.via)
+        left = leave(owned, arrows.suspend(owned, replace(decided, move=fault, fault=error), fault, ending))
+        return Parked.WAITS if left else None
+
+
+def _park(owned: Owned, trigger: Trigger, decided: Decided, move: moves.Park, ending: Ending | None) -> Parked | None:
     arrow = arrows.parking(owned, decided, move, ending)
     plane = registry.wait_plane(move.kind)
     if not move.channels and plane is None:

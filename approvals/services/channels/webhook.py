@@ -45,8 +45,8 @@ class Webhook:
     ) -> None:
         """Args:
             url: where to. secret: "whsec_" and base64 of 24 to 64 bytes, or several while one is exchanged; needed unless `form` is "slack",
-                whose address is the secret. timeout: seconds, of each step. allow_private: it may lead to this machine or a private network, and
-                without TLS.
+                whose address is the secret. timeout: seconds, of each step (`posting.STEPS` times that in all). allow_private: it may lead to
+                this machine or a private network, and without TLS.
         Raises:
             ValueError: they do not fit. No secret is in the message.
         """

@@ -44,7 +44,7 @@ def _approval(asked: Asked) -> Known | None:
     if fact is None:
         return {"status": None}
     candidate = approval.about(asked.state) or {}
-    return {
+    known: dict[str, Any] = {
         "status": fact.status,
         "own": _used_by_this_visit(asked, fact),
         "expired": fact.expired,
@@ -53,10 +53,14 @@ def _approval(asked: Asked) -> Known | None:
         "under": fact.intent_version,
         "bound": asked.state.intent_version,
     }
+    return known if fact.sound else {**known, "unsound": True}  # no other's facts look different than before
 
 
 def check_approval(known: Known) -> Refusal | None:
-    """A live approval binds exactly this candidate and intent version, and is not used up by another visit."""
+    """A live approval binds exactly this candidate and intent version, and is not used up by another visit.
+
+    It is still what people approved: the candidate that is recorded with it is what the code is given.
+    """
     reason = ""
     if known["status"] is None:
         reason = "nobody was asked"
@@ -70,7 +74,11 @@ def check_approval(known: Known) -> Refusal | None:
         reason = "approved under another intent version"
     elif known["expired"] and not known["own"]:
         reason = "the approval has expired"
-    return Refusal(Verdict.APPROVAL_REQUIRED, reason) if reason else None
+    if reason:
+        return Refusal(Verdict.APPROVAL_REQUIRED, reason)
+    if known.get("unsound"):
+        return Refusal(Verdict.CANDIDATE_INVALID, "what is recorded as approved does not hash to its recorded digest")
+    return None
 
 
 def _verification(asked: Asked) -> Known | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from flows.core import canonical, fields
+from flows.core import canonical, fields, payload
 from flows.core.errors import DefinitionError
 from flows.core.fields import Field
 from flows.core.moves import Goto, Move, Park, Rest, Suspend
@@ -108,9 +108,9 @@ class Ask(Node):
     def _asked(self, state: State) -> Mapping[str, Any]:
         """The form as it is asked, with its digest: an answer names it, so that one to another form is told apart."""
         why: Any = self.why(state) if callable(self.why) else self.why
-        if not isinstance(why, str) or len(why) > MAX_WHY:
+        if not isinstance(why, str) or len(why) > MAX_WHY or not payload.is_text(why):
             raise DefinitionError(
-                f"why= of ask {self.name} has to give text of at most {MAX_WHY} characters; it gave {why!r:.80}."
+                f"why= of ask {self.name} has to give text of at most {MAX_WHY} characters, without NUL; it gave {why!r:.80}."
             )
         given = self.form(state) if callable(self.form) else self.form
         found = fields.sound(given, f"The form of ask {self.name}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from flows.core import canonical, typed
+from flows.core import canonical, payload, typed
 from flows.core.errors import DefinitionError
 from flows.core.nodes.activity import qualified
 from flows.core.spans import span
@@ -45,6 +45,8 @@ class Reviewers:
         if not 1 <= self.need <= MAX_NEED:
             raise DefinitionError(f"Reviewers(need={self.need!r}): how many people must approve, from 1 to {MAX_NEED}.")
         typed.must("Reviewers(name=…)", self.name, (str,), 'Reviewers("lawyers", name="Legal")')
+        if not payload.is_text(self.name):
+            raise DefinitionError(f"Reviewers(name={self.name!r:.80}) holds a NUL character or a lone surrogate.")
         if self.to is not None and self.need > 1:
             raise DefinitionError(f"Reviewers(to=…, need={self.need}): one person cannot answer {self.need} times.")
 
@@ -60,7 +62,7 @@ class Reviewers:
             DefinitionError: `to` gives no name.
         """
         user: Any = self.to(state) if self.to is not None else ""
-        if self.to is not None and not (isinstance(user, str) and user.strip()):
+        if self.to is not None and not payload.is_name(user):
             raise DefinitionError(f"{qualified(self.to)} has to give the user name of a person; it gave {user!r:.80}.")
         audience = written(self.role, self.pool, self.permission, user)
         return {"name": self.name or in_words(audience), "need": self.need, "audience": audience}
@@ -118,6 +120,8 @@ def named(what: str, *, role: Any, pool: Any, permission: Any) -> None:
     """
     for name, value in (("role", role), ("pool", pool), ("permission", permission)):
         typed.must(f"{what[:-2]}{name}=…)", value, (str,), f'{what[:-2]}{name}="…")')
+        if not payload.is_text(value):
+            raise DefinitionError(f"{what[:-2]}{name}={value!r:.80}) holds a NUL character or a lone surrogate.")
     app, dot, codename = permission.partition(".")
     if permission and not (app and dot and codename):
         raise DefinitionError(f'{what[:-2]}permission={permission!r}): a permission is written "app_label.codename".')

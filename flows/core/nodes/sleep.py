@@ -10,11 +10,8 @@ from typing import Any, ClassVar
 from flows.core.errors import DefinitionError
 from flows.core.moves import Goto, Move, Park, Rest
 from flows.core.nodes.base import Node, need_text
+from flows.core.spans import in_utc
 from flows.core.state import State, Trigger
-
-
-def _is_moment(value: object) -> bool:
-    return isinstance(value, datetime) and value.tzinfo is not None
 
 
 @dataclass(frozen=True)
@@ -36,9 +33,10 @@ class Sleep(Node):
             raise DefinitionError("Sleep takes either a span or until=.")
 
     def enter(self, state: State) -> Move:
-        wakes_at = self.until(state) if self.until else state.now + (self.span or timedelta())
-        if not _is_moment(wakes_at):
-            raise DefinitionError(f"until= of sleep {self.name} must give a datetime with a time zone, got {wakes_at!r}.")
+        given = self.until(state) if self.until else state.now + (self.span or timedelta())
+        wakes_at = in_utc(given)
+        if wakes_at is None:
+            raise DefinitionError(f"until= of sleep {self.name} must give a datetime with a time zone, got {given!r}.")
         return Park(self.name, self.kind, "sleeping", wakes_at=wakes_at)
 
     def resume(self, state: State, trigger: Trigger) -> Move:

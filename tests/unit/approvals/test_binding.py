@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from approvals.core.binding import SENTENCES, Code, Refusal, RequestFacts, ReviewFacts, Taken, judge, may_answer, place_of
-from approvals.core.seats import Place
+from approvals.core.seats import Place, gone
 from approvals.core.status import ANSWERED, ANSWERS, MOVES, STATUS_AFTER, VERDICTS, RequestStatus, is_legal
 
 DIGEST = "sha256:" + "a" * 64
@@ -33,11 +33,13 @@ REQUEST = RequestFacts(
 )
 OWN = Place(2, "rita", "person 2")
 FOR_RON = Place(3, "ron", "person 3", delegation=7)
+FOR_RITA = Place(2, "rita", "person 2", delegation=6)
 REVIEW = ReviewFacts(
     by=2, person="person 2", active=True, permitted=True, places=(OWN,), verdict="approve", digest=DIGEST, comment="Fine."
 )
 MINE = Taken(2, "rita", "approve", DIGEST, frozenset({"person 2"}))
 THEIRS = Taken(3, "ron", "deny", DIGEST, frozenset({"person 3"}))
+GONE = Taken(None, "ann", "approve", DIGEST, frozenset({gone("ann")}))
 RONS = Taken(3, "ron", "approve", DIGEST, frozenset({"person 3"}))
 
 
@@ -64,6 +66,11 @@ REFUSED: list[tuple[Code, dict[str, Any], dict[str, Any]]] = [
     (Code.COUNTED_BEFORE, {"taken": (MINE,)}, {"by": 9, "places": (Place(9, "rita2", "person 2"),)}),
     (Code.COUNTED_BEFORE, {"taken": (RONS,)}, {"places": (FOR_RON,)}),
     (Code.COUNTED_BEFORE, {"taken": (MINE,)}, {"verdict": "deny", "places": (FOR_RON,)}),
+    (Code.COUNTED_BEFORE, {"taken": (MINE,), "requester": "person 3"}, {"by": 9, "person": "p 9", "places": (FOR_RITA, FOR_RON)}),
+    (Code.COUNTED_BEFORE, {"taken": (GONE,)}, {"by": 9, "person": "p 9", "label": "ann"}),
+    (Code.COUNTED_BEFORE, {"taken": (GONE,)}, {"places": (Place(9, "ann", "p 9", delegation=8),)}),
+    (Code.SELF_APPROVAL, {"requester": gone("ann")}, {"person": "p 9", "label": "ann"}),
+    (Code.SELF_APPROVAL, {"requester": gone("ann")}, {"places": (Place(9, "ann", "p 9", delegation=8),)}),
     (Code.ALREADY, {"status": "approved", "taken": (MINE,)}, {}),
     (Code.ALREADY, {"status": "consumed", "taken": (MINE,), "workflow_status": "complete", "waiting": False}, {}),
     (Code.ANSWERED_BEFORE, {"status": "denied", "taken": (THEIRS,)}, {}),
@@ -87,6 +94,7 @@ REFUSED: list[tuple[Code, dict[str, Any], dict[str, Any]]] = [
     (Code.STALE_CANDIDATE, {}, {"digest": DIGEST.upper()}),
     (Code.CANDIDATE_INVALID, {"sound_digest": OTHER}, {}),
     (Code.CANDIDATE_INVALID, {"sound_digest": None}, {}),
+    (Code.CANDIDATE_INVALID, {"sound_digest": OTHER}, {"verdict": "narrow"}),
     (Code.ANSWER_NOT_OFFERED, {"answers": ("approved", "denied")}, {"verdict": "changes"}),
     (Code.ANSWER_NOT_OFFERED, {}, {"verdict": "maybe"}),
     (Code.COMMENT_REQUIRED, {}, {"verdict": "deny", "comment": " \n"}),

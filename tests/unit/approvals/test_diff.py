@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.core.diff import MAX_CHANGES, Change, Diff, Line, compare, text_of
+from approvals.core.diff import MAX_ALL_LINES, MAX_CHANGES, Change, Diff, Line, compare, text_of
 
 JSON = st.recursive(
     st.none()
@@ -116,3 +117,16 @@ def test_whatever_differs_is_found(before: Any, after: Any) -> None:
 
 def test_text_is_shown_as_itself() -> None:
     assert [text_of(value) for value in ("plain", "12", 12, True, "true", "")] == ["plain", '"12"', "12", "true", '"true"', '""']
+
+
+def test_many_texts_that_take_long_to_compare_are_shown_as_they_are() -> None:
+    """What a model makes cannot keep the page of a reviewer busy: after so many lines a text is shown before and after, whole."""
+    dice = random.Random(1)
+    before, after = ({f"text {number}": "\n".join(dice.choices("ab", k=150)) for number in range(MAX_CHANGES)} for _ in range(2))
+    found = compare(before, after)
+    assert (len(found.changes), found.more) == (MAX_CHANGES, False)
+    compared = [change for change in found.changes if change.lines]
+    assert 0 < len(compared) <= MAX_ALL_LINES / 200
+    assert sum(len(change.lines) for change in compared) <= MAX_ALL_LINES
+    whole = [change for change in found.changes if not change.lines]
+    assert all((change.before, change.after) == (before[name], after[name]) for change in whole for name in [change.path[2:-2]])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import ipaddress
 import socket
+import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -47,6 +50,9 @@ class Line:
 
         return io.BytesIO(b"HTTP/1.1 204 No Content\r\n\r\n")
 
+    def do_handshake(self) -> None:
+        pass
+
     def close(self) -> None:
         self.closed = True
 
@@ -57,7 +63,8 @@ class Tls:
     def __init__(self) -> None:
         self.checked: list[str] = []
 
-    def wrap_socket(self, plain: Line, *, server_hostname: str) -> Line:
+    def wrap_socket(self, plain: Line, *, server_hostname: str, do_handshake_on_connect: bool) -> Line:
+        assert not do_handshake_on_connect, "it could not be given up on"
         self.checked.append(server_hostname)
         return plain
 
@@ -105,3 +112,33 @@ def test_a_name_that_leads_into_our_network_is_refused_before_anything_is_sent(w
     assert made == []
     post("http://hooks.example:8080", b"{}", {}, timeout=1, private=True)
     assert made[0].sent.startswith(b"POST / HTTP/1.1\r\nHost: hooks.example:8080\r\n")
+
+
+@pytest.mark.parametrize(
+    "first", [b"", b"HTTP/1.1 204 No Content\r\nX-Slow: ", b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n"]
+)
+def test_who_answers_by_a_byte_now_and_then_is_given_up_on(first: bytes) -> None:
+    """Each byte is in time, and all of them together would take an hour."""
+    over = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        line, _ = server.accept()
+        with line, suppress(OSError):
+            line.recv(65536)
+            line.sendall(first)
+            while not over.wait(0.05):
+                line.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip, args=(server,))
+        thread.start()
+        bound = threading.Timer(10, over.set)  # so long at most the test waits, where nobody gives up
+        bound.start()
+        try:
+            with pytest.raises((OSError, http.client.HTTPException)):
+                post(f"http://127.0.0.1:{server.getsockname()[1]}/", b"{}", {}, timeout=0.2, private=True)
+            assert not over.is_set()
+        finally:
+            over.set()
+            bound.cancel()
+            thread.join()

@@ -49,6 +49,16 @@ def test_a_live_approval_of_exactly_this_candidate_is_allowed() -> None:
     assert verdict(approval(DIGEST)) is None
 
 
+@pytest.mark.req("F1")
+@pytest.mark.parametrize("status", ["approved", "consumed"])
+def test_what_is_recorded_as_approved_has_to_be_what_was_approved(status: str) -> None:
+    """It is what the code is given, whatever the flow's own record says."""
+    used = {"used_by": 1} if status == "consumed" else {}
+    own = {"activity": activity("merge")} if status == "consumed" else {}
+    assert verdict(approval(DIGEST, status, **used), **own) is None
+    assert verdict(approval(DIGEST, status, sound=False, **used), **own) is Verdict.CANDIDATE_INVALID
+
+
 @pytest.mark.req("F2")
 @pytest.mark.parametrize(
     "fact",
