@@ -18,8 +18,8 @@ from approvals.core.binding import Refusal
 from approvals.core.diff import Change
 from approvals.core.status import ANSWER, NEEDS_COMMENT, RequestKind
 from approvals.models import Delegation, Request, Review
+from approvals.services.facts import candidate_of, readable
 from approvals.services.packet import Packet, Since
-from flows.core import payload
 from flows.models import Verification
 
 
@@ -55,7 +55,7 @@ def detail(packet: Packet, *, filled_in: Mapping[str, Any] | None) -> dict[str, 
     `filled_in`: what was answered to a form; its fields, and why it is asked, stand where a candidate's value stands.
     """
     request = packet.request
-    candidate = payload.decode(request.candidate)
+    candidate = candidate_of(request.candidate)
     return {
         **summary(request),
         "digest": request.digest,
@@ -66,7 +66,7 @@ def detail(packet: Packet, *, filled_in: Mapping[str, Any] | None) -> dict[str, 
             "unverified_value": candidate["value"],
         },
         "checks": [_check(check) for check in packet.checks],
-        "unverified_evidence": payload.decode(request.evidence),
+        "unverified_evidence": readable(request.evidence),
         "unverified_words": [{"place": place, "text": text} for place, text in packet.words],
         "since": _since(packet.since) if packet.since else None,
         "stands_on": dict(request.state_versions or {}),

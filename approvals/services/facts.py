@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from approvals.core.binding import RequestFacts, Taken
-from approvals.core.seats import whom
+from approvals.models.wording import asked_in_words
 from approvals.services import people
 from approvals.store import requests as store
 from approvals.store import reviews
@@ -26,7 +26,7 @@ def judged(request_id: int, row: store.Recorded, using: str) -> RequestFacts:
     persons = people.persons([row.requester, *(user for one in taken for user in (one.by, one.for_user))], using)
     return RequestFacts(
         status=row.status,
-        whom=whom(row.steps, row.step, row.audiences),
+        whom=asked_in_words(row.steps, row.step, row.audiences),
         answers=tuple(row.answers),
         self_approval=row.self_approval,
         requester=persons.get(row.requester),
@@ -42,6 +42,7 @@ def judged(request_id: int, row: store.Recorded, using: str) -> RequestFacts:
         expired=row.expired,
         taken=tuple(Taken(one.by, one.label, one.verdict, one.digest, _counted(one, persons), said(one.values)) for one in taken),
         kind=row.kind,
+        step=row.step,
     )
 
 
@@ -58,6 +59,22 @@ def said(values: Mapping[str, Any] | None) -> str:
 
 def _counted(one: reviews.TakenRow, persons: dict[object, Hashable]) -> frozenset[Hashable]:
     return frozenset(persons[user] for user in (one.by, one.for_user) if user in persons)
+
+
+def candidate_of(stored: object) -> Mapping[str, Any]:
+    """The frozen candidate, as it is shown: what somebody wrote to the table in its place may be of any shape, and is then its value."""
+    found = readable(stored)
+    if isinstance(found, Mapping) and isinstance(found.get("choice"), str) and "value" in found:
+        return found
+    return {"choice": "", "value": found}
+
+
+def readable(stored: object) -> Any:
+    """A stored value, to be shown; as it stands there if no codec here reads it."""
+    try:
+        return payload.decode(stored)
+    except PayloadError:
+        return stored
 
 
 def digest_of(stored: object) -> str | None:

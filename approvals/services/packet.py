@@ -19,9 +19,8 @@ from approvals.core.status import ANSWERS
 from approvals.models import Request, Review
 from approvals.services import people
 from approvals.services.acts import Acts, acts
-from approvals.services.facts import request_facts
+from approvals.services.facts import candidate_of, readable, request_facts
 from flows import registry
-from flows.core import payload
 from flows.core.definition import Definition
 from flows.core.nodes import Approval
 from flows.models import Verification
@@ -81,9 +80,9 @@ def packet(request: Request, user: Any, using: str, *, since: int | None = None)
 
     `since`: the earlier request to compare with; default: the last one that they answered.
     """
-    candidate = payload.decode(request.candidate)
+    candidate = candidate_of(request.candidate)
     value, own = apart(candidate["value"])
-    evidence, told = apart(payload.decode(request.evidence))
+    evidence, told = apart(readable(request.evidence))
     known = request_facts(request.pk, using)
     assert known is not None
     definition = registry.definition(request.workflow.flow_name, request.workflow.flow_version)
@@ -132,7 +131,7 @@ def _since(request: Request, user: Any, candidate: Mapping[str, Any], chosen: in
     other = (earlier.filter(pk=chosen).first() if chosen is not None else None) or seen or earlier.first()
     if other is None:
         return None
-    before = payload.decode(other.candidate)
+    before = candidate_of(other.candidate)
     diff = compare(_body(before), _body(candidate))
     knows = other == seen or (user is not None and answered.filter(pk=other.pk).exists())
     others = earlier.exclude(pk=other.pk).values_list("pk", "revision")[:MAX_EARLIER]

@@ -13,6 +13,7 @@ from typing import Any
 from approvals.core.seats import open_to
 from approvals.core.status import STATUS_AFTER, RequestStatus
 from approvals.services import eligible
+from approvals.services.facts import readable
 from approvals.services.locked import locked
 from approvals.services.notices import owing
 from approvals.store import requests as store
@@ -114,7 +115,7 @@ class ApprovalPlane:
                 status=row.status,
                 digest=row.digest,
                 intent_version=row.intent_version,
-                candidate=payload.decode(row.candidate),
+                candidate=_mapping(row.candidate),
                 expired=row.expired,
                 used_by=row.used_by,
                 used_at=(row.used_node, row.used_visit) if row.used_node is not None and row.used_visit is not None else None,
@@ -167,6 +168,12 @@ def _goes_over(asked: store.Asked, node: Node | None, kept: int | None) -> bool:
     if asked.status == RequestStatus.PENDING:
         return asked.wait_id == kept
     return isinstance(node, Approval) and _same(asked, node.question)
+
+
+def _mapping(stored: object) -> Mapping[str, Any]:
+    """A frozen candidate for the gate. What is none was written there by somebody, and is none to the gate either."""
+    found = readable(stored)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _same(asked: store.Asked, question: Mapping[str, Any]) -> bool:

@@ -130,6 +130,7 @@ Trigger = Entered | Woken | Completed | Failed | Pending
 class ApprovalFact:
     """What the human plane says about the request that an approval node made.
 
+    `candidate`: as the request froze it; None where that is not known, as in a replay.
     `expired` also holds for an answered approval that was not used in its time. `used_by` is the activity (seq) that used it up,
     `used_at` its node and visit.
     """
@@ -138,7 +139,7 @@ class ApprovalFact:
     status: str
     digest: str
     intent_version: int
-    candidate: Mapping[str, Any] = field(default_factory=dict)
+    candidate: Mapping[str, Any] | None = None
     expired: bool = False
     used_by: int | None = None
     used_at: tuple[str, int] | None = None

@@ -357,7 +357,7 @@ def _approved(owned: Owned) -> Mapping[str, Any] | None:
     if node is None or node.gate is None or not node.gate.approved_by:
         return None
     fact = owned.facts.approvals.get(node.gate.approved_by)
-    return copy.deepcopy(dict(fact.candidate)) if fact else None
+    return copy.deepcopy(dict(fact.candidate or {})) if fact else None
 
 
 def _timeout(owned: Owned) -> float:

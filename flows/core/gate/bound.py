@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flows.core import canonical
+from flows.core.errors import PayloadError
 from flows.core.gate.check import Asked, Check, Known, Refusal
 from flows.core.nodes import candidate_of
 from flows.core.nodes.activity import Activity
@@ -23,8 +24,19 @@ def _candidate(asked: Asked) -> Known | None:
     candidate = approval.about(asked.state) if approval is not None else candidate_of(asked.state, name)
     if candidate is None:
         return {"node": name, "recorded": None, "computed": None}
-    body = {"choice": candidate["choice"], "value": candidate["value"]}
-    return {"node": name, "recorded": candidate["digest"], "computed": canonical.digest(body, "candidate")}
+    computed = _digest_of(candidate)
+    fact = asked.facts.approvals.get(approval.name) if approval is not None else None
+    if fact is not None and fact.candidate is not None and fact.digest == computed:
+        computed = _digest_of(fact.candidate)  # what the attempt is handed is the request's own copy, so that has to be the same
+    return {"node": name, "recorded": candidate["digest"], "computed": computed}
+
+
+def _digest_of(candidate: Mapping[str, Any]) -> str | None:
+    """The digest of what is there; None: it was altered into what is no candidate."""
+    try:
+        return canonical.digest({"choice": candidate["choice"], "value": candidate["value"]}, "candidate")
+    except (PayloadError, KeyError, TypeError):
+        return None
 
 
 def check_candidate(known: Known) -> Refusal | None:

@@ -84,6 +84,14 @@ def test_a_candidate_that_was_changed_under_its_digest_is_invalid() -> None:
     assert verdict(approval(DIGEST), {**artifact(), "value": 2}) is Verdict.CANDIDATE_INVALID
 
 
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("written", [{**artifact(), "value": 2}, {**artifact(), "choice": 7}, {"choice": "x"}, {}])
+def test_the_copy_that_the_request_keeps_is_what_is_executed_so_it_has_to_be_the_same(written: dict[str, Any]) -> None:
+    assert verdict(approval(DIGEST, candidate=artifact())) is None
+    assert verdict(approval(DIGEST, candidate=written)) is Verdict.CANDIDATE_INVALID
+    assert verdict(approval("sha256:other", candidate=written)) is Verdict.APPROVAL_REQUIRED, "it is another one anyway"
+
+
 def test_without_a_candidate_nothing_can_be_executed() -> None:
     flow = sample()
     refusal = gate.check(flow, flow.nodes["merge"], state("merge"), facts(flow, approvals={"ask": approval(DIGEST)}))
