@@ -140,7 +140,7 @@ def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], 
     _check_object(value, producer)
     if key is not None:
         payload.check_name(key, f"the key of {definition.name}")
-    payload.check_text(goal, f"the goal of {definition.name}")
+    payload.check_text(goal, f"the goal of {definition.name}", payload.MAX_TEXT)
     text = payload.encode(dict(value), producer, conf.MAX_INPUT_BYTES)
     digest = canonical.digest(dict(value), producer)
     new = new_id()
@@ -164,7 +164,7 @@ def _check_object(value: object, producer: str) -> None:
 def _subject(subject: Any) -> str:
     meta = getattr(subject, "_meta", None)
     text = f"{meta.label_lower}:{subject.pk}" if meta is not None else str(subject or "")
-    payload.check_text(text, "the subject")
+    payload.check_text(text, "the subject", payload.MAX_TEXT)
     return text
 
 
