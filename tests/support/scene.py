@@ -193,11 +193,6 @@ PAGES = [
     Screen("delegation-add-popup", at("outlast_approvals_delegation_add", "?_popup=1")),
     Screen("pool-add-popup", at("outlast_approvals_pool_add", "?_popup=1")),
     Screen(
-        "pool-delete",
-        lambda scene: reverse("admin:outlast_approvals_pool_delete", args=[Pool.objects.latest("pk").pk]),
-        of_approvals=False,  # its words are Django's
-    ),
-    Screen(
         "pool-reader",
         lambda scene: reverse("admin:outlast_approvals_pool_change", args=[Pool.objects.latest("pk").pk]),
         who="vera",
