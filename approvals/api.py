@@ -8,6 +8,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 
+from approvals.core.binding import Shown
 from approvals.core.narrow import BadPart
 from approvals.services import inbox
 from approvals.services.answering import Answered, answer
@@ -43,6 +44,7 @@ __all__ = [
     "Decided",
     "NobodyAnswers",
     "Note",
+    "Shown",
     "Unauthenticated",
     "UnknownDelegation",
     "UnknownRequest",

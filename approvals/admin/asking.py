@@ -15,13 +15,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from approvals.admin import page
+from approvals.admin.forms import PlacedForm, placed
 from approvals.core.status import RequestStatus
 from approvals.models import Request, Review
-from approvals.services import inbox, uploads
+from approvals.services import uploads
 from approvals.services.answering import INVALID, Answered, answer, form_of
 from approvals.services.asked import Asked, asked, file_of
 from flows.admin import rendering
-from flows.admin.reasoned import LeadingForm
 from flows.core import visible
 from flows.core.fields import TEXT
 
@@ -41,11 +41,10 @@ DOWNLOADED = {
 }
 
 
-class AskedForm(LeadingForm):
+class AskedForm(PlacedForm):
     """The fields of one request. What must be given, and how much of it, the service says."""
 
     use_required_attribute = False
-    digest = forms.CharField(max_length=200, widget=forms.HiddenInput)
 
     def __init__(self, fields: list[dict[str, Any]], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -113,21 +112,28 @@ def view(site: RequestPages, request: HttpRequest, obj: Request) -> HttpResponse
     """Show it, and take an answer by POST only."""
     form = form_of(obj)
     if request.method in ("GET", "HEAD"):
-        return _show(site, request, obj, AskedForm(form, initial={"digest": obj.digest}))
+        return _show(site, request, obj, AskedForm(form))
     if request.method != "POST":
         return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
     filled = AskedForm(form, request.POST, request.FILES)
     if not filled.is_valid():
         return _show(site, request, obj, filled)
     values, files = filled.given
-    answered = answer(obj, values=values, files=files, digest=filled.cleaned_data["digest"], by=request.user, using=site.alias)
+    answered = answer(
+        obj,
+        values=values,
+        files=files,
+        digest=filled.cleaned_data["digest"],
+        by=request.user,
+        shown=filled.shown,
+        using=site.alias,
+    )
     if answered.code == INVALID:
         filled.refused(answered)
         return _show(site, request, obj, filled)
     if not site.tell(request, obj, answered.code, answered.sentence):
         return HttpResponseRedirect(site.decide_url(obj.pk))
-    following = inbox.next_for(request.user, other_than=obj.pk, using=site.alias)
-    return HttpResponseRedirect(site.decide_url(following) if following else site.of_request("changelist"))
+    return site.onwards(request, obj)
 
 
 def download(site: RequestPages, request: HttpRequest, obj: Request, field: str) -> HttpResponse | FileResponse:
@@ -169,6 +175,8 @@ def _context(found: Asked, form: AskedForm, site: str) -> dict[str, Any]:
         "request_row": request,
         "sound": found.sound,
         "form": form,
+        "placed": page.fixed(placed(request, found.place)),
+        "in_name_of": page.in_name_of(found.place),
         "rows": form.rows(),
         "chip": rendering.chip(request.status, request.get_status_display()),
         "pending": request.status == RequestStatus.PENDING,

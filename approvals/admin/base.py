@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
@@ -37,6 +37,8 @@ class RequestPages(ReadOnlyAdmin):
     def get_model_perms(self, request: HttpRequest) -> dict[str, Any]:
         """Also how many requests wait for this user: every theme hands this on to its templates, and it is counted only where one prints it."""
         given: dict[str, Any] = super().get_model_perms(request)
+        if not given["view"]:
+            return given
         return {**given, "waiting": SimpleLazyObject(lambda: inbox.waiting(request.user, self.alias))}
 
     def of_request(self, name: str, *args: Any) -> str:
@@ -55,6 +57,13 @@ class RequestPages(ReadOnlyAdmin):
             raise PermissionDenied
         return obj
 
+    def onwards(self, request: HttpRequest, obj: Request) -> HttpResponse:
+        """Where somebody goes who has answered a request: to the next that they should look at, else to the list, if they may see it."""
+        following = inbox.next_for(request.user, other_than=obj.pk, using=self.alias)
+        if following is None and self.has_view_permission(request):
+            return HttpResponseRedirect(self.of_request("changelist"))
+        return HttpResponseRedirect(self.decide_url(following or obj.pk))
+
     def tell(self, request: HttpRequest, obj: Request, code: str, sentence: str) -> bool:
         """Say what became of something that was asked of a request; whether it was done (or had been)."""
         said = f"{visible.plain(page.subject(obj))}: {visible.plain(sentence)}"
@@ -64,12 +73,13 @@ class RequestPages(ReadOnlyAdmin):
     def page(self, request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponse:
         """One of our pages. Never cached: an old page shows an old candidate."""
         request.current_app = self.admin_site.name
+        listed = self.has_view_permission(request)
         always = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "media": self.media,
-            "has_view_permission": True,
-            "inbox_url": self.url("outlast_approvals_request_changelist"),
+            "has_view_permission": listed,
+            "inbox_url": self.url("outlast_approvals_request_changelist") if listed else "",
         }
         response = TemplateResponse(request, f"admin/outlast_approvals/request/{template}.html", {**always, **context})
         response.headers["Cache-Control"] = "no-store"

@@ -16,13 +16,14 @@ from approvals.admin.forms import AnswerForm, AssignForm, RevokeForm
 from approvals.core.narrow import BadPart
 from approvals.core.status import RequestKind
 from approvals.models import Request
-from approvals.services import acts, inbox, people
+from approvals.services import acts, people
 from approvals.services.claiming import assign
 from approvals.services.decide import decide
 from approvals.services.facts import request_facts
 from approvals.services.packet import packet
 from approvals.services.taking_back import may_revoke, revoke
 from flows.admin import rendering
+from flows.admin.read_only import as_id
 from flows.core import visible
 from flows.core.errors import NotPermitted, OutlastError
 from flows.services import warrant
@@ -52,16 +53,17 @@ class DecisionPages(RequestPages):
         """The admin's own link to a request leads to its decision page."""
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
-        if not object_id.isdecimal():
+        number = as_id(object_id)
+        if number is None:
             raise Http404
-        return HttpResponseRedirect(self.decide_url(int(object_id)))
+        return HttpResponseRedirect(self.decide_url(number))
 
     def of_wait_view(self, request: HttpRequest, wait_id: int) -> HttpResponse:
         """From a wait of a workflow to the request behind it."""
         found = self.get_queryset(request).filter(wait_id=wait_id).values_list("pk", flat=True).first()
         if found is None:
             raise Http404
-        return HttpResponseRedirect(self.decide_url(found))
+        return HttpResponseRedirect(self.decide_url(self.found(request, found).pk))
 
     def file_view(self, request: HttpRequest, pk: int, field: str) -> HttpResponse | FileResponse:
         """A file that was given as an answer."""
@@ -92,6 +94,7 @@ class DecisionPages(RequestPages):
                 digest=given["digest"],
                 comment=given["comment"],
                 keep=keep,
+                shown=form.shown,
                 by=request.user,
                 using=self.alias,
             )
@@ -100,15 +103,13 @@ class DecisionPages(RequestPages):
             return self._show(request, obj, answer=form)
         if not self.tell(request, obj, decided.code, decided.sentence):
             return HttpResponseRedirect(self.decide_url(obj.pk))
-        following = inbox.next_for(request.user, other_than=obj.pk, using=self.alias)
-        return HttpResponseRedirect(self.decide_url(following) if following else self.of_request("changelist"))
+        return self.onwards(request, obj)
 
     def _show(
         self, request: HttpRequest, obj: Request, *, answer: AnswerForm | None = None, back: RevokeForm | None = None
     ) -> HttpResponse:
-        chosen = request.GET.get("since", "")
-        shown = packet(obj, request.user, self.alias, since=int(chosen) if chosen.isdecimal() and len(chosen) < 19 else None)
-        form = answer or AnswerForm(initial={"digest": obj.digest})
+        shown = packet(obj, request.user, self.alias, since=as_id(request.GET.get("since", "")))
+        form = answer or AnswerForm()
         context = {
             **page.context(shown, form),
             "original": obj,

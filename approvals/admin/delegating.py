@@ -7,11 +7,13 @@ from typing import Any
 from django import forms
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
+from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from approvals.models import Delegation, Pool
 from approvals.services import people
-from approvals.services.delegating import delegate
+from approvals.services.delegating import OWN, delegate
 from flows import registry
 from flows.admin.reasoned import ReasonedForm
 from flows.core import visible
@@ -19,6 +21,8 @@ from flows.services import identify
 
 #: So many people at most are suggested while a name is typed; any other may be typed too.
 MAX_SUGGESTED = 200
+#: The longest name of an account that is an e-mail address.
+MAX_NAME = 254
 NOBODY = _("There is no active account of that name.")
 
 
@@ -35,16 +39,18 @@ class DelegateForm(ReasonedForm):
     """Who stands in for whom, until when, for what. Whether that can be is the service's business."""
 
     purpose = "delegate"
-    giver = forms.CharField(label=_("For whom"), max_length=250, help_text=_("The name of the account whose place is taken."))
+    giver = forms.CharField(
+        label=_("For whom"), max_length=MAX_NAME, help_text=_("The name of the account whose place is taken.")
+    )
     to = forms.CharField(
         label=_("Who stands in"),
-        max_length=250,
+        max_length=MAX_NAME,
         help_text=_(
             "The name of the account. It needs the permission to answer of its own: a delegation gives a place, never a permission."
         ),
     )
-    starts = Moment(label=_("From"), required=False, help_text=_("Leave it empty to begin now."))
-    until = Moment(label=_("Until"), help_text=_("At most a year."))
+    starts = Moment(label=_("From"), required=False)
+    until = Moment(label=_("Until"))
     role = forms.ChoiceField(label=_("Only for the role"), required=False)
     pool = forms.ChoiceField(label=_("Only for the pool"), required=False)
     flow = forms.ChoiceField(label=_("Only for the flow"), required=False)
@@ -53,12 +59,15 @@ class DelegateForm(ReasonedForm):
     def __init__(self, *args: Any, user: Any, others: bool, using: str, **options: Any) -> None:
         """`others`: whether `user` may also arrange it for somebody else."""
         super().__init__(*args, **options)
-        self._user, self._using = user, using
+        self._using = using
+        zone = {"zone": timezone.get_current_timezone_name()}
+        self.fields["starts"].help_text = gettext("Leave it empty to begin now. Time zone: %(zone)s.") % zone
+        self.fields["until"].help_text = gettext("At most a year. Time zone: %(zone)s.") % zone
         for name in ("giver", "to"):
             self.fields[name].widget.attrs |= {"list": "oa-people", "autocomplete": "off"}
         if not others:
             del self.fields["giver"]
-        else:
+        elif user.has_perm(OWN):
             self.fields["giver"].initial = identify.label(user)
         flows = sorted({name for name, _version in registry.known()})
         groups = Group.objects.using(using).order_by("name").values_list("name", flat=True)
@@ -69,9 +78,9 @@ class DelegateForm(ReasonedForm):
 
     @property
     def suggested(self) -> list[str]:
-        """The names of people who may answer, as tables say."""
-        found = people.holders(people.ANSWER, self._using)[:MAX_SUGGESTED]
-        return [identify.label(user) for user in found]
+        """The names of people who may answer, as tables say. None that looks like another because of a character that nobody sees."""
+        names = map(identify.label, people.holders(people.ANSWER, self._using)[:MAX_SUGGESTED])
+        return [name for name in names if not any(map(visible.is_hidden, name))]
 
     def clean_giver(self) -> Any:
         return self._account("giver")
@@ -82,7 +91,10 @@ class DelegateForm(ReasonedForm):
     def _account(self, name: str) -> Any:
         """The active user of that name."""
         model: Any = get_user_model()
-        found = people.users(self._using).filter(**{model.USERNAME_FIELD: self.cleaned_data[name].strip()}).first()
+        try:
+            found = people.users(self._using).filter(**{model.USERNAME_FIELD: self.cleaned_data[name].strip()}).first()
+        except (TypeError, ValueError, forms.ValidationError):  # a model whose accounts are called by a number, say
+            found = None
         if found is None or not found.is_active:
             raise forms.ValidationError(NOBODY)
         return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin, messages
@@ -50,14 +49,10 @@ class HoldsFilter(OfferedFilter):
 
     title = _("holds")
     parameter_name = "holds"
+    default = ("now", _("Now"))
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [("later", _("Later")), ("over", _("Over")), ("all", _("All"))]
-
-    def choices(self, changelist: Any) -> Iterator[Any]:
-        for value, label in [(None, _("Now")), *self.lookup_choices]:
-            query = changelist.get_query_string({"holds": value} if value else {}, ["holds"])
-            yield {"selected": self.value() == value, "query_string": query, "display": label}
 
     def narrowed(self, request: HttpRequest, queryset: QuerySet[Delegation]) -> QuerySet[Delegation]:
         moment = people.FlowsNow()
@@ -193,8 +188,6 @@ class DelegationAdmin(ReadOnlyAdmin):
         if request.method == "POST" and form.is_valid():
             try:
                 made = make(form, request.user, self.alias)
-            except NotPermitted:
-                raise PermissionDenied from None
             except OutlastError as error:
                 form.add_error(None, visible.plain(str(error)))
             else:

@@ -14,14 +14,15 @@ from approvals.admin.page import shortened
 from approvals.core.seats import audience
 from approvals.core.status import RequestStatus
 from approvals.models import Request
+from approvals.models.wording import audience_in_words
 from approvals.services import inbox, people
 from flows import registry
 from flows.admin.read_only import OfferedFilter
 from flows.core import visible
-from flows.core.nodes.audience import in_words
 from flows.services import identify
 
-#: The queues of what is over.
+#: One's own queue, and those of what is over.
+MINE = "mine"
 PAST = frozenset({"answered", "all"})
 #: So many of those who are asked are offered.
 MAX_OFFERED = 100
@@ -31,15 +32,13 @@ _SEATS = "_outlast_seats"
 def seats_of(request: HttpRequest) -> inbox.Seats:
     """Where the user of this page sits; looked up once for the page."""
     if not hasattr(request, _SEATS):
-        setattr(request, _SEATS, inbox.seats(request.user, identify.alias(None)))
+        setattr(request, _SEATS, inbox.seats(request.user, identify.alias(None), flows=True))
     found: inbox.Seats = getattr(request, _SEATS)
     return found
 
 
 class CountedFilter(OfferedFilter):
     """A filter whose counts cost what is pending, however long the past is."""
-
-    first: Any = _("All")
 
     def counts(self, request: HttpRequest, queryset: QuerySet[Request]) -> Mapping[str | None, int]:
         """How many there are of each value; only those that can be counted cheaply."""
@@ -50,10 +49,11 @@ class CountedFilter(OfferedFilter):
         if changelist.add_facets and (self.parameter_name == QueueFilter.parameter_name or not is_past(self.request)):
             rest = changelist.get_queryset(self.request, exclude_parameters=self.expected_parameters())
             counted = self.counts(self.request, rest.order_by())
-        for value, label in [(None, self.first), *self.lookup_choices]:
-            query = changelist.get_query_string({self.parameter_name: value} if value else {}, [str(self.parameter_name)])
-            shown = f"{label} ({counted.get(value, 0)})" if counted and (value in counted or self.complete) else label
-            yield {"selected": self.value() == value, "query_string": query, "display": shown}
+        for value, choice in zip(
+            [None, *(value for value, _label in self.lookup_choices)], super().choices(changelist), strict=True
+        ):
+            many = f" ({counted.get(value, 0)})" if counted and (value in counted or self.complete) else ""
+            yield {**choice, "display": f"{choice['display']}{many}"}
 
     def has_output(self) -> bool:
         """Also where nothing is offered now: what stands in the address must find nothing then."""
@@ -63,9 +63,15 @@ class CountedFilter(OfferedFilter):
     complete = False
 
 
+def queue_of(request: HttpRequest) -> str | None:
+    """The queue that the address names; None for one's own."""
+    named = request.GET.get(QueueFilter.parameter_name) or None
+    return None if named == MINE else named
+
+
 def is_past(request: HttpRequest) -> bool:
     """Whether the list shows what is over."""
-    return request.GET.get(QueueFilter.parameter_name) in PAST
+    return queue_of(request) in PAST
 
 
 class QueueFilter(CountedFilter):
@@ -73,7 +79,7 @@ class QueueFilter(CountedFilter):
 
     title = _("queue")
     parameter_name = "queue"
-    first = _("For me to answer")
+    default = (MINE, _("For me to answer"))
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [
@@ -103,14 +109,21 @@ class QueueFilter(CountedFilter):
 
 
 class FlowFilter(CountedFilter):
-    """By flow: those that this process knows."""
+    """By flow: those of which this user may answer something, or, where all that waits is listed, of which something waits. What is over may be
+    of any that this process knows.
+    """
 
     title = _("flow")
     parameter_name = "flow"
     complete = True
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [(name, name) for name in sorted({name for name, _version in registry.known()})]
+        if is_past(request):
+            names = {name for name, _version in registry.known()}
+        else:
+            known, mine = seats_of(request), queue_of(request) is None
+            names = {flow for flow, key in known.flows if not mine or known.is_seated(key, flow)}
+        return [(name, name) for name in sorted(names)]
 
     def narrowed(self, request: HttpRequest, queryset: QuerySet[Request]) -> QuerySet[Request]:
         return queryset.filter(workflow__flow_name=self.value()) if self.value() else queryset
@@ -128,7 +141,7 @@ class AudienceFilter(CountedFilter):
     complete = True
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        named = [(key, visible.plain(shortened(in_words(audience(key)), 60))) for key in seats_of(request).keys]
+        named = [(key, visible.plain(shortened(audience_in_words(audience(key)), 60))) for key in seats_of(request).keys]
         return sorted(named, key=lambda one: one[1])[:MAX_OFFERED]
 
     def narrowed(self, request: HttpRequest, queryset: QuerySet[Request]) -> QuerySet[Request]:

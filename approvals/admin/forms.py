@@ -8,9 +8,12 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from approvals.core.binding import OWN_NAME, Shown
+from approvals.core.seats import Place
 from approvals.core.status import ANSWERS, NEEDS_COMMENT
+from approvals.models import Request
 from approvals.services.decide import MAX_COMMENT
-from flows.admin.reasoned import LeadingForm, ReasonedForm
+from flows.admin.reasoned import LeadingForm, ReasonedForm, Words
 from flows.core import visible
 from flows.services import identify
 
@@ -18,15 +21,33 @@ from flows.services import identify
 MAX_PARTS = 200
 
 
-class AnswerForm(LeadingForm):
+class PlacedForm(LeadingForm):
+    """An answer is sent with where it was shown to count: in which step, and in whose name."""
+
+    digest = forms.CharField(max_length=200, widget=forms.HiddenInput)
+    step = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
+    delegation = forms.IntegerField(required=False, min_value=OWN_NAME, widget=forms.HiddenInput)
+
+    @property
+    def shown(self) -> Shown:
+        """As it was sent; whether it still does is the service's business."""
+        return Shown(self.cleaned_data["step"], self.cleaned_data["delegation"])
+
+
+def placed(request: Request, place: Place | None) -> dict[str, Any]:
+    """What such a form begins with, on the page of a request that shows this place."""
+    delegation = None if place is None else place.delegation or OWN_NAME
+    return {"digest": request.digest, "step": request.step, "delegation": delegation}
+
+
+class AnswerForm(PlacedForm):
     """Checks the form of an answer; whether it counts is the service's business."""
 
     verdict = forms.ChoiceField(
         choices=[(verdict, verdict) for verdict in ANSWERS],
         error_messages={"required": _("Choose one of the answers."), "invalid_choice": _("Choose one of the answers.")},
     )
-    digest = forms.CharField(max_length=200, widget=forms.HiddenInput)
-    comment = forms.CharField(
+    comment = Words(
         label=_("Comment"),
         required=False,
         max_length=MAX_COMMENT,
@@ -62,7 +83,7 @@ class TogetherForm(LeadingForm):
 class DenyEachForm(TogetherForm):
     """Why."""
 
-    comment = forms.CharField(
+    comment = Words(
         label=_("Reason"),
         max_length=MAX_COMMENT,
         help_text=_("The next step of each workflow reads it, as data."),
@@ -74,7 +95,7 @@ class DenyEachForm(TogetherForm):
 class ApproveEachForm(TogetherForm):
     """A remark, if there is one."""
 
-    comment = forms.CharField(
+    comment = Words(
         label=_("Comment"), required=False, max_length=MAX_COMMENT, widget=forms.Textarea(attrs={"rows": 3, "cols": False})
     )
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from approvals.admin import page
-from approvals.admin.filters import AudienceFilter, FlowFilter, QueueFilter, SoonFilter, is_past
+from approvals.admin.filters import AudienceFilter, FlowFilter, QueueFilter, SoonFilter, is_past, queue_of
 from approvals.admin.several import SeveralPages
 from approvals.core.status import RequestStatus
 from approvals.models import Request
@@ -28,25 +28,34 @@ from flows.core import payload
 class RequestAdmin(SeveralPages):
     """Requests are read here and answered on their own page, or together with others; nothing else changes them."""
 
-    list_display = ("title", "expires", "chip", "asks", "looks", "run", "revision")
+    list_display = ("title", "expires", "chip", "asks", "looks", "run")
     list_display_links = None
     list_filter = (QueueFilter, SoonFilter, FlowFilter, AudienceFilter)
-    list_select_related = ("workflow", "intent")
     show_facets = admin.ShowFacets.ALLOW
     search_fields = ("workflow__key",)
     search_help_text = _("The whole id or the whole key of a workflow")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows = super().get_queryset(request).annotate(now=people.FlowsNow())
+        rows = super().get_queryset(request).select_related("workflow", "intent").annotate(now=people.FlowsNow())
         return cast("QuerySet[Any]", rows.defer("candidate", "evidence", *(f"workflow__{name}" for name in LARGE)))
 
     def get_ordering(self, request: HttpRequest) -> Any:
         """The soonest to expire first; of what is over, the newest."""
         return ("-pk",) if is_past(request) else inbox.SOONEST
 
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
+        """Of what waits not that it does; of what was decided nothing that only matters while something waits."""
+        queue = queue_of(request)
+        without = {"answered": ("expires", "looks"), "all": ()}.get(queue or "", ("chip",))
+        return tuple(name for name in self.list_display if name not in without)
+
     @admin.display(description=_("request"))
     def title(self, obj: Request) -> SafeString:
-        return format_html('<a class="oa-title" href="{}">{}</a>', self.decide_url(obj.pk), rendering.inline(page.subject(obj)))
+        link = format_html('<a class="oa-title" href="{}">{}</a>', self.decide_url(obj.pk), rendering.inline(page.subject(obj)))
+        if obj.revision == 1:
+            return link
+        told = gettext("revision %(revision)s") % {"revision": obj.revision}
+        return format_html('{}<div class="oa-quiet">{}</div>', link, told)
 
     @admin.display(description=_("expires in"))
     def expires(self, obj: Any) -> SafeString | str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from django.utils.translation import ngettext, pgettext
 from approvals.core.ladder import Call, Rung, RungState
 from approvals.core.status import REVOKE, RequestStatus
 from approvals.models import Request, Review
+from approvals.models.wording import audience_in_words, step_in_words
 from approvals.services.packet import Packet
 from flows.admin import rendering
 from flows.models import Verification
@@ -20,15 +21,16 @@ from flows.models import Verification
 
 def context(packet: Packet) -> dict[str, Any]:
     """What the templates print of it."""
-    request, place = packet.request, packet.place
+    request = packet.request
     pending = request.status == RequestStatus.PENDING
     looked = bool(request.claimed_label) and pending
     return {
         "rungs": [_rung(number, rung, packet) for number, rung in enumerate(packet.rungs)],
-        "calls": [_call(call, request) for call in packet.calls if call.came or pending],
+        "calls": [
+            _call(call, one, request) for call, one in zip(packet.calls, request.escalation, strict=True) if call.came or pending
+        ],
         "looked_at_by": rendering.inline(request.claimed_label) if looked else "",
         "looked_at_since": request.claimed_at if looked else None,
-        "in_name_of": rendering.inline(place.label) if place is not None and place.delegation is not None else "",
         "acts": packet.acts,
         "looking": pending and (looked or packet.acts.claim or packet.acts.release or packet.acts.assign),
         "checks": [_check(one) for one in packet.checks],
@@ -44,7 +46,7 @@ def review(row: Review, steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "narrow": _("keep a part"),
         REVOKE: _("took the approval back"),
     }
-    step = steps[row.step]["name"] if len(steps) > 1 and row.step < len(steps) else ""
+    step = step_in_words(steps[row.step]) if len(steps) > 1 and row.step < len(steps) else ""
     return {
         "row": row,
         "said": said.get(row.verdict, row.verdict),
@@ -64,9 +66,10 @@ def _rung(number: int, rung: Rung, packet: Packet) -> dict[str, Any]:
         RungState.UNREACHED: pgettext("step", "not reached"),
     }
     count = ngettext("%(given)s of %(need)s approval", "%(given)s of %(need)s approvals", rung.need)
+    step = packet.request.steps[number]
     return {
-        "name": rendering.inline(rung.name),
-        "whom": rendering.inline(rung.whom) if rung.whom != rung.name else "",
+        "name": rendering.inline(step_in_words(step)),
+        "whom": rendering.inline(audience_in_words(step["audience"])) if rung.whom != rung.name else "",
         "state": rung.state.value,
         "chip": rendering.chip(_CHIPS[rung.state], words[rung.state]),
         "count": count % {"given": rung.given, "need": rung.need},
@@ -87,9 +90,13 @@ def _approval(row: Review) -> dict[str, SafeString | str]:
     return {"by": rendering.inline(row.by_label), "for": rendering.inline(row.for_label) if row.for_label else ""}
 
 
-def _call(call: Call, request: Request) -> dict[str, Any]:
+def _call(call: Call, one: Mapping[str, Any], request: Request) -> dict[str, Any]:
     """When it comes counts from the question."""
-    return {"whom": rendering.inline(call.whom), "came": call.came, "at": request.asked_at + timedelta(seconds=call.after)}
+    return {
+        "whom": rendering.inline(audience_in_words(one["audience"])),
+        "came": call.came,
+        "at": request.asked_at + timedelta(seconds=call.after),
+    }
 
 
 def _check(one: Verification) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class FateFilter(OfferedFilter):
 
     title = _("state")
     parameter_name = "state"
+    default = ("told", _("For people and channels"))
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [("waiting", _("Not sent yet")), ("unsent", _("Never sent")), ("events", _("What happened"))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +12,10 @@ from django.utils.timesince import timeuntil
 from django.utils.translation import gettext as _
 
 from approvals.admin import ladder
-from approvals.admin.forms import MAX_PARTS, AnswerForm
+from approvals.admin.forms import MAX_PARTS, AnswerForm, placed
 from approvals.core.diff import Change, Line
 from approvals.core.evidence import Row
+from approvals.core.seats import Place
 from approvals.core.status import RequestStatus
 from approvals.models import Request
 from approvals.services.packet import Packet, Since
@@ -62,6 +64,7 @@ def context(packet: Packet, form: AnswerForm) -> dict[str, Any]:
         "request_row": request,
         "packet": packet,
         "form": form,
+        "placed": fixed(placed(request, packet.place)),
         "chip": rendering.chip(request.status, request.get_status_display()),
         "pending": request.status == RequestStatus.PENDING,
         "asked": rendering.inline(asked(request)),
@@ -84,8 +87,19 @@ def context(packet: Packet, form: AnswerForm) -> dict[str, Any]:
         "buttons": _buttons(packet),
         "parts": _parts(packet, form),
         "reviews": [ladder.review(review, request.steps) for review in packet.reviews],
+        "in_name_of": in_name_of(packet.place),
         **ladder.context(packet),
     }
+
+
+def fixed(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The hidden fields of a form, with what is so now and not with what was sent; as text, which no language writes otherwise."""
+    return [(name, str(value)) for name, value in values.items() if value is not None]
+
+
+def in_name_of(place: Place | None) -> SafeString | str:
+    """In whose name an answer would count, if not in the own."""
+    return rendering.inline(place.label) if place is not None and place.delegation is not None else ""
 
 
 def silence(request: Request) -> str:
@@ -143,7 +157,7 @@ def _since(since: Since) -> dict[str, Any]:
         "changes": [_change(change) for change in since.diff.changes],
         "more": since.diff.more,
         "reviews": [ladder.review(review, []) for review in since.reviews],
-        "others": [{"pk": pk, "revision": revision} for pk, revision in since.others],
+        "others": [{"pk": str(pk), "revision": revision} for pk, revision in since.others],
     }
 
 

@@ -18,12 +18,16 @@ from django.utils.translation import gettext_lazy as _
 from approvals.admin.page import shortened
 from approvals.models import Pool
 from flows.admin import rendering
-from flows.admin.read_only import CSS, ModelAdmin
+from flows.admin.read_only import CSS, OfferedList
 from flows.core import visible
 from flows.services import identify
 
 #: With more users than this, members are looked for by name instead of chosen from all of them.
 MAX_LISTED = 500
+
+
+#: What is read on the page of a pool, and never typed.
+SHOWN = ("whole_name", "whole_note", "who")
 
 
 class PoolForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -47,11 +51,10 @@ class PoolForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Pool)
-class PoolAdmin(ModelAdmin):
+class PoolAdmin(OfferedList):
     """An ordinary page. The name stays: requests that are asked name it."""
 
     form = PoolForm
-    fields = ("name", "note", "members")
     list_display = ("shown_name", "size", "shown_note")
     search_fields = ("name",)
     filter_horizontal = ("members",)
@@ -66,8 +69,36 @@ class PoolAdmin(ModelAdmin):
         rows: QuerySet[Any] = super().get_queryset(request).using(identify.alias(None)).annotate(people=Count("members"))
         return rows
 
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Who may change it has fields; who may only look reads them, with what hides in them shown."""
+        if obj is None:
+            return ("name", "note", "members")
+        return (
+            ("whole_name", "note", "members") if self.has_change_permission(request, obj) else ("whole_name", "whole_note", "who")
+        )
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ("name",) if obj is not None else ()
+        return (*SHOWN, "name") if obj is not None else SHOWN
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None, **options: Any) -> Any:
+        """Members are chosen by names that cannot look alike because of a character that nobody sees."""
+        field: Any = super().formfield_for_manytomany(db_field, request, **options)  # type: ignore[arg-type]
+        if field is not None:
+            field.label_from_instance = lambda user: visible.plain(str(user))
+        return field
+
+    @admin.display(description=_("name"))
+    def whole_name(self, obj: Pool) -> SafeString:
+        return rendering.inline(obj.name)
+
+    @admin.display(description=_("note"))
+    def whole_note(self, obj: Pool) -> SafeString | str:
+        return rendering.block(obj.note) if obj.note else "–"
+
+    @admin.display(description=_("members"))
+    def who(self, obj: Pool) -> SafeString | str:
+        names = sorted(map(str, obj.members.all()))
+        return rendering.lines([rendering.inline(name) for name in names]) if names else self.size(obj)
 
     def get_autocomplete_fields(self, request: HttpRequest) -> tuple[str, ...]:
         """Where there are many users, and their own page can be searched, by name."""

@@ -13,6 +13,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path
 from django.urls.resolvers import URLPattern
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -91,7 +92,7 @@ class SeveralPages(DecisionPages):
             )
             self.message_user(request, none, messages.WARNING)
             return None
-        frozen = several.freeze([Item(row.pk, row.digest, row.revision) for row in taken], verb=verb, user=request.user)
+        frozen = several.freeze([Item(row.pk, row.digest, row.revision, row.step) for row in taken], verb=verb, user=request.user)
         left = [row for row in rows if row not in taken]
         return self._preview(request, verb, taken, self._form(verb, taken, initial={"selection": frozen}), left)
 
@@ -126,9 +127,15 @@ class SeveralPages(DecisionPages):
             "errors": form.errors,
             "button": BUTTONS[verb],
             "most": several.MAX_AT_ONCE,
+            "for_others": [] if verb == "assign" else self._for_others(request),
             "post_url": self.of_request("together", verb),
         }
         return self.page(request, "together", context)
+
+    def _for_others(self, request: HttpRequest) -> list[SafeString]:
+        """In whose name this user answers what they are not asked themselves."""
+        labels = people.held(self.alias).filter(taker_id=request.user.pk).values_list("giver_label", flat=True)
+        return [rendering.inline(label) for label in sorted(set(labels))]
 
     def _shown(self, row: Any) -> dict[str, Any]:
         return {

@@ -11,37 +11,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 from approvals.core.seats import Place, free, gone
+from approvals.core.sentences import Code, Told, template
 from approvals.core.status import ANSWER, ANSWERED, NEEDS_COMMENT, VERDICTS, RequestKind, RequestStatus
+
+__all__ = [
+    "CHECKS",
+    "OWN_NAME",
+    "UNSHOWN",
+    "Code",
+    "Refusal",
+    "RequestFacts",
+    "ReviewFacts",
+    "Shown",
+    "Taken",
+    "Told",
+    "judge",
+    "may_answer",
+    "place_of",
+]
 
 #: Answers that make something of the candidate, or of the form: it has to be the recorded one.
 MAKES_SOMETHING = frozenset({"approve", "narrow", ANSWER})
-
-
-class Code(StrEnum):
-    """Why an answer changed nothing. Stored in the audit; ALREADY is no refusal but the same answer given twice."""
-
-    USER_INACTIVE = "USER_INACTIVE"
-    NOT_PERMITTED = "NOT_PERMITTED"
-    NOT_ASKED = "NOT_ASKED"
-    SELF_APPROVAL = "SELF_APPROVAL"
-    ALREADY = "ALREADY"
-    ANSWERED_BEFORE = "ANSWERED_BEFORE"
-    COUNTED_BEFORE = "COUNTED_BEFORE"
-    INTENT_SUPERSEDED = "INTENT_SUPERSEDED"
-    WORKFLOW_ENDED = "WORKFLOW_ENDED"
-    REQUEST_EXPIRED = "REQUEST_EXPIRED"
-    REQUEST_CANCELLED = "REQUEST_CANCELLED"
-    REQUEST_REVOKED = "REQUEST_REVOKED"
-    REQUEST_INVALIDATED = "REQUEST_INVALIDATED"
-    NOT_WAITING = "NOT_WAITING"
-    STALE_CANDIDATE = "STALE_CANDIDATE"
-    CANDIDATE_INVALID = "CANDIDATE_INVALID"
-    ANSWER_NOT_OFFERED = "ANSWER_NOT_OFFERED"
-    COMMENT_REQUIRED = "COMMENT_REQUIRED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +54,7 @@ class RequestFacts:
     """The request and what it is bound to, as recorded now. `sound_digest` is the frozen candidate's, computed anew.
 
     `whom`: who may answer now, in words. `taken`: every answer that was, oldest first. `requester`: the accountable person.
+    `step`: the one that is asked now.
     """
 
     status: str
@@ -80,6 +74,7 @@ class RequestFacts:
     expired: bool
     taken: tuple[Taken, ...] = ()
     kind: str = RequestKind.APPROVAL
+    step: int = 0
 
     @property
     def counted(self) -> frozenset[Hashable]:
@@ -90,6 +85,22 @@ class RequestFacts:
     def barred(self) -> frozenset[Hashable]:
         """Who may not answer (any more), nor be stood in for."""
         return self.counted if self.self_approval or self.requester is None else self.counted | {self.requester}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Where somebody was shown that their answer would count. None: that was not shown.
+
+    `step`: in which step. `delegation`: by which delegation; `OWN_NAME`: in their own name.
+    """
+
+    step: int | None = None
+    delegation: int | None = None
+
+
+#: Stands for a delegation where there is none: ids begin with 1.
+OWN_NAME = 0
+UNSHOWN = Shown()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,7 @@ class ReviewFacts:
     digest: str = ""
     comment: str = ""
     said: str = ""
+    shown: Shown = UNSHOWN
     label: str = ""
 
     @property
@@ -120,11 +132,15 @@ class Refusal:
     code: Code
     params: Mapping[str, Any] = field(default_factory=dict)
     kind: str = RequestKind.APPROVAL
+    told: Told = Told.ANYBODY
 
     @property
     def template(self) -> str:
-        own = SENTENCES_OF_ASKS.get(self.code) if self.kind == RequestKind.ASK else None
-        return own or SENTENCES[self.code]
+        return template(self.code, self.kind, self.told)
+
+    def of(self, account: str) -> Refusal:
+        """The same, as it is told to somebody else than the account that it is about."""
+        return replace(self, told=Told.SOMEBODY_ELSE, params={**self.params, "account": account})
 
     @property
     def sentence(self) -> str:
@@ -189,8 +205,9 @@ def check_first_answer(request: RequestFacts, review: ReviewFacts) -> Refusal | 
     if request.status not in ANSWERED:
         return None
     last = request.taken[-1] if request.taken else None
-    who = last.label if last is not None else "?"
-    return Refusal(Code.ANSWERED_BEFORE, {"who": who, "answer": last.verdict if last else request.status})
+    params = {"who": last.label if last else "?", "answer": last.verdict if last else request.status}
+    told = Told.WHO_ANSWERED if last and last.by == review.by else Told.ANYBODY if review.verdict else Told.WHO_LOOKS
+    return Refusal(Code.ANSWERED_BEFORE, params, told=told)
 
 
 def check_once(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
@@ -199,7 +216,8 @@ def check_once(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     Of several places it may be one that has answered, and another that may not answer about their own work: then none is left.
     """
     if request.status == RequestStatus.PENDING and (review.persons & request.counted or not free(review.places, request.barred)):
-        return Refusal(Code.COUNTED_BEFORE)
+        own = any(one.by == review.by for one in request.taken)
+        return Refusal(Code.COUNTED_BEFORE, told=Told.WHO_ANSWERED if own else Told.ANYBODY)
     return None
 
 
@@ -249,6 +267,15 @@ def check_sound(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     return Refusal(Code.CANDIDATE_INVALID)
 
 
+def check_place(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
+    """The answer counts where its giver was shown: in that step, and in that name."""
+    place = place_of(request, review)
+    now = Shown(request.step, place.delegation or OWN_NAME)
+    if review.shown.step in (None, now.step) and review.shown.delegation in (None, now.delegation):
+        return None
+    return Refusal(Code.PLACE_CHANGED, {"whom": request.whom, "who": place.label})
+
+
 def check_offered(request: RequestFacts, review: ReviewFacts) -> Refusal | None:
     """The flow has a route for this answer."""
     if VERDICTS.get(review.verdict) in request.answers:
@@ -265,86 +292,5 @@ def check_comment(_request: RequestFacts, review: ReviewFacts) -> Refusal | None
 WHO: tuple[Check, ...] = (check_account, check_asked, check_self)
 BEFORE: tuple[Check, ...] = (check_first_answer, check_once)
 ALIVE: tuple[Check, ...] = (check_intent, check_workflow, check_pending)
-WHAT: tuple[Check, ...] = (check_digest, check_sound, check_offered, check_comment)
+WHAT: tuple[Check, ...] = (check_digest, check_sound, check_place, check_offered, check_comment)
 CHECKS: tuple[Check, ...] = WHO + BEFORE + ALIVE + WHAT
-
-
-def _(text: str) -> str:
-    """Marks a text for `makemessages`; the core does not translate, the services do."""
-    return text
-
-
-SENTENCES: dict[Code, str] = {
-    Code.USER_INACTIVE: _("Your account is not active, so it cannot answer. Ask an administrator to activate it."),
-    Code.NOT_PERMITTED: _(
-        "Your account may not answer approval requests. Ask an administrator for the permission “Can answer approval requests”."
-    ),
-    Code.NOT_ASKED: _(
-        "This request is put to %(whom)s. Leave it to them, ask an administrator to add you, or have one of them delegate to you."
-    ),
-    Code.SELF_APPROVAL: _(
-        "You are accountable for this workflow (or stand in for who is), and its flow lets nobody answer about their own work. "
-        "Somebody else of %(whom)s has to."
-    ),
-    Code.ALREADY: _("You gave this very answer before. It stands, and nothing was changed."),
-    Code.ANSWERED_BEFORE: _(
-        "%(who)s answered this request first (%(answer)s). That answer stands; yours is recorded and changes nothing."
-    ),
-    Code.COUNTED_BEFORE: _(
-        "You, or the person you stand in for, have answered this request before: nobody counts twice. "
-        "It needs somebody else of those who are asked."
-    ),
-    Code.INTENT_SUPERSEDED: _(
-        "The goal has changed since this was asked: version %(bound)s then, version %(now)s now (%(status)s). "
-        "Your answer changes nothing; work for the new goal asks anew."
-    ),
-    Code.WORKFLOW_ENDED: _(
-        "The workflow is %(status)s, so there is nothing left to answer. Your answer is recorded and changes nothing."
-    ),
-    Code.REQUEST_EXPIRED: _(
-        "The time to answer is over, and silence never approves. What the flow declares for that case happens now; "
-        "if it asks again, a new request appears in the inbox."
-    ),
-    Code.REQUEST_CANCELLED: _("This request was withdrawn: the workflow no longer needs an answer. There is nothing to do."),
-    Code.REQUEST_REVOKED: _(
-        "The approval was taken back. If the workflow still needs one, it asks anew, and a new request appears in the inbox."
-    ),
-    Code.REQUEST_INVALIDATED: _(
-        "This request no longer counts: a newer candidate was proposed, or the workflow has ended. "
-        "Answer the newest request of the workflow, if there is one."
-    ),
-    Code.NOT_WAITING: _("The workflow does not wait for this answer any more. Go back to the inbox for what is open."),
-    Code.STALE_CANDIDATE: _(
-        "You answered about candidate %(seen)s, and the one that would be executed is %(now)s. "
-        "Nothing was changed: read the current candidate, then answer that one."
-    ),
-    Code.CANDIDATE_INVALID: _(
-        "The recorded candidate does not hash to its recorded digest, so it cannot be approved, nor a part of it kept. "
-        "Request changes or deny it, and tell the operators."
-    ),
-    Code.ANSWER_NOT_OFFERED: _("This flow has no way on for “%(verdict)s”. It takes: %(answers)s."),
-    Code.COMMENT_REQUIRED: _("Say why: the next step reads your comment when you request changes or deny."),
-}
-
-#: Where the words for an approval would not fit what is asked by a form.
-SENTENCES_OF_ASKS: dict[Code, str] = {
-    Code.SELF_APPROVAL: _(
-        "You are accountable for this workflow (or stand in for who is), and its flow wants the answer of somebody else of %(whom)s."
-    ),
-    Code.REQUEST_EXPIRED: _(
-        "The time to answer is over. What the flow declares for that case happens now; if it asks again, a new request appears in the inbox."
-    ),
-    Code.REQUEST_INVALIDATED: _(
-        "This request no longer counts: it was asked anew, or the workflow has ended. "
-        "Answer the newest request of the workflow, if there is one."
-    ),
-    Code.STALE_CANDIDATE: _(
-        "You filled in form %(seen)s, and the one that is asked is %(now)s. Nothing was changed: open the request again, and fill in that form."
-    ),
-    Code.CANDIDATE_INVALID: _(
-        "The recorded form does not hash to its recorded digest, so it cannot be answered. Tell the operators: somebody wrote to the table."
-    ),
-    Code.ANSWER_NOT_OFFERED: _(
-        "“%(verdict)s” is no answer to this: a form is to be filled in, and it approves nothing. Open it from the inbox."
-    ),
-}

@@ -12,8 +12,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flows.core.nodes.audience import in_words
-
 Audience = Mapping[str, str]
 
 
@@ -80,8 +78,3 @@ def free(places: Iterable[Place], barred: Iterable[Hashable]) -> list[Place]:
     """The places that may still be used."""
     out = frozenset(barred)
     return [place for place in places if not place.persons & out]
-
-
-def whom(steps: Sequence[Mapping[str, Any]], step: int, keys: Sequence[str]) -> str:
-    """Who may answer now, in words; `keys` begin with the step's own."""
-    return " or ".join([str(steps[step]["name"]), *(in_words(audience(one)) for one in keys[1:])])

@@ -7,6 +7,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
+from flows.core import visible
+
 
 class Delegation(models.Model):
     """From `giver` to `taker`; what is named of role, pool and flow limits it. It ends at its time or when it is revoked; the row stays."""
@@ -48,4 +50,4 @@ class Delegation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.giver_label} → {self.taker_label}"
+        return visible.plain(f"{self.giver_label} → {self.taker_label}")

@@ -9,8 +9,8 @@ from django.db.models import Q
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from approvals.core.seats import whom
 from approvals.core.status import AFTER_APPROVED, ANSWER, ANSWERS, OF_ASKS, STATUS_AFTER, VERDICTS, RequestKind, RequestStatus
+from approvals.models.wording import asked_in_words
 
 _NEVER_ANSWERED = (RequestStatus.PENDING, RequestStatus.CANCELLED, RequestStatus.EXPIRED, RequestStatus.INVALIDATED)
 
@@ -192,4 +192,4 @@ class Request(models.Model):
     @property
     def asked(self) -> str:
         """Who may answer now, in words."""
-        return whom(self.steps, self.step, self.audiences)
+        return asked_in_words(self.steps, self.step, self.audiences)

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from approvals.core.binding import Refusal, judge
+from approvals.core.binding import UNSHOWN, Refusal, Shown, judge
 from approvals.core.status import ANSWER, RequestKind, RequestStatus
 from approvals.models import Request
 from approvals.services import people, uploads
@@ -66,6 +66,7 @@ def answer(
     files: Mapping[str, Any] | None = None,
     digest: str,
     by: Any,
+    shown: Shown = UNSHOWN,
     using: str | None = None,
 ) -> Answered:
     """Answer an Ask, atomic with the caller's transaction. What was answered stands; the same again changes nothing.
@@ -73,7 +74,7 @@ def answer(
     Args:
         request: the request or its id. values: field → value, of the type that the field says; a date and a decimal may be text.
         files: field → an open file in binary mode, or a Django `File`. digest: of the form that `by` has filled in.
-        by: the user who answers; rights are looked up anew.
+        by: the user who answers; rights are looked up anew. shown: as for `decide`.
     Raises:
         UnknownRequest, NobodyAnswers: the call makes no sense. PayloadError: values are no mapping, or a file is none.
     """
@@ -98,7 +99,7 @@ def answer(
     if not faults and (fault := _too_large(found, len(read))):
         faults = {"": [fault]}
     for _attempt in range(MAX_TRIES):
-        given = Given(ANSWER, seen, "", people.current(by, alias), identify.label(by), {} if faults else found)
+        given = Given(ANSWER, seen, "", people.current(by, alias), identify.label(by), {} if faults else found, shown)
         try:
             return _answered(row, given, faults, read, alias)
         except _Changed:

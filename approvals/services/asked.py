@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from approvals.core.binding import Refusal, may_answer
+from approvals.core.binding import Refusal, may_answer, place_of
+from approvals.core.seats import Place
 from approvals.models import Request, Review
 from approvals.services import people
 from approvals.services.answering import body_of
@@ -18,7 +19,10 @@ from flows.services.clock import now
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One such request as it is shown to one user. `answer`: what was filled in, by field; None: nobody has answered."""
+    """One such request as it is shown to one user. `answer`: what was filled in, by field; None: nobody has answered.
+
+    `place`: in whose name an answer of this user would count; None: they may not answer.
+    """
 
     request: Request
     now: datetime
@@ -27,6 +31,7 @@ class Asked:
     form: Sequence[Mapping[str, Any]]
     answer: Mapping[str, Any] | None
     refusal: Refusal | None
+    place: Place | None
     reviews: Sequence[Review]
 
 
@@ -34,6 +39,8 @@ def asked(request: Request, user: Any, using: str) -> Asked:
     """Collect what is shown of it to a user."""
     known = request_facts(request.pk, using)
     assert known is not None
+    person = people.facts(user, request)
+    refusal = may_answer(known, person)
     return Asked(
         request=request,
         now=now(using),
@@ -41,7 +48,8 @@ def asked(request: Request, user: Any, using: str) -> Asked:
         why=body_of(request)["why"],
         form=body_of(request)["fields"],
         answer=answer_of(request, using),
-        refusal=may_answer(known, people.facts(user, request)),
+        refusal=refusal,
+        place=place_of(known, person) if refusal is None else None,
         reviews=reviews_of(request, using),
     )
 

@@ -44,6 +44,7 @@ def assign(request: Any, *, to: Any, by: Any, using: str | None = None) -> Decid
         if to is not None:
             refusal = may_answer(known, people.facts(people.current(to, alias), row))
             if refusal is not None:
+                refusal = refusal if own else refusal.of(identify.label(to))
                 return Decided(refusal.code.value, _(refusal.template) % refusal.params, row.pk)
         if not store.claim(row.pk, to.pk if to is not None else None, identify.label(to), alias):
             return Decided("NOT_WAITING", _("The request is %(status)s.") % {"status": row.get_status_display()}, row.pk)

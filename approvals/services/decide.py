@@ -15,11 +15,12 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from approvals.core.binding import Refusal
+from approvals.core.binding import UNSHOWN, Refusal, Shown
 from approvals.core.narrow import BadPart, narrowed
 from approvals.core.seats import open_to
 from approvals.core.status import ANSWERS, STATUS_AFTER
 from approvals.models import Request
+from approvals.models.wording import step_in_words
 from approvals.services import people, turns
 from approvals.services.locked import locked, request_id_of
 from approvals.services.notices import owing
@@ -86,6 +87,7 @@ def decide(
     by: Any,
     comment: str = "",
     keep: Sequence[int] | None = None,
+    shown: Shown = UNSHOWN,
     using: str | None = None,
 ) -> Decided:
     """Answer a request for approval, atomic with the caller's transaction. What was answered stands; the same again changes nothing.
@@ -97,6 +99,7 @@ def decide(
         request: the request or its id. verdict: "approve", "changes", "deny" or "narrow". digest: of the candidate that `by` has seen.
         by: the user who answers; rights are looked up anew. comment: for the next step of the flow; needed unless approving.
         keep: with "narrow", the numbers (from 0) of what is kept of the list that the flow declares. That part is asked about anew.
+        shown: where a page told `by` that the answer would count; elsewhere it is not taken (PLACE_CHANGED).
     Raises:
         UnknownRequest, UnknownVerdict, NobodyAnswers, BadPart: the call makes no sense. PayloadError: the comment cannot be stored.
     """
@@ -110,7 +113,7 @@ def decide(
     text, seen = clean("the comment", comment, MAX_COMMENT), clean("the digest", digest, 200)
     with committing("decide approval", alias):
         row = locked(request_id, alias)
-        given = Given(verdict, seen, text, people.current(by, alias), identify.label(by))
+        given = Given(verdict, seen, text, people.current(by, alias), identify.label(by), shown=shown)
         kept: dict[str, Any] = {}
 
         def write(recorded: store.Recorded) -> _Step | None:
@@ -172,7 +175,7 @@ def _told(row: Request, given: Given, refusal: Refusal | None, step: _Step | Non
 def _counted(row: Request, now: tuple[int, int]) -> str:
     """What is still needed after an approval that is not the last."""
     step, given = now
-    name, left = row.steps[step]["name"], row.steps[step]["need"] - given
+    name, left = step_in_words(row.steps[step]), row.steps[step]["need"] - given
     return ngettext(
         "Your approval is counted. %(left)s more approval of %(name)s is needed before anything happens.",
         "Your approval is counted. %(left)s more approvals of %(name)s are needed before anything happens.",

@@ -60,7 +60,8 @@ def delegate(
     flow: str = "",
     using: str | None = None,
 ) -> Delegation:
-    """Let `to` stand in for `giver` among those who are asked, for a time.
+    """Let `to` stand in for `giver` among those who are asked, for a time. Made twice (a double click, a form that is sent again) it is one: who
+    revokes it must not find that another still holds.
 
     Args:
         until, starts: moments with a time zone; from now unless `starts` is given; at most a year. reason: shown with it.
@@ -78,9 +79,15 @@ def delegate(
     why = warrant.reason(reason, "why somebody stands in")
     names = {key: _scope(key, value) for key, value in (("role", role), ("pool", pool), ("flow", flow))}
     with committing("delegate", alias):
+        people.users(alias).select_for_update(no_key=True).filter(
+            pk=giver.pk
+        ).first()  # one after the other: the same twice is seen
         moment = now(alias)
         begins, ends = _moment(starts or moment), _moment(until)
         _check(giver, to, begins, ends, moment)
+        same = Delegation.objects.using(alias).filter(giver_id=giver.pk, taker_id=to.pk, ends_at=ends, revoked_at=None, **names)
+        if (made := same.filter(starts_at__lte=begins).order_by("pk").first()) is not None:
+            return made
         _must_not_crowd(giver, to, moment, alias)
         return Delegation.objects.using(alias).create(
             giver_id=giver.pk,

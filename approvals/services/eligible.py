@@ -11,6 +11,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from approvals.core.seats import key, unfilled
+from approvals.models.wording import step_in_words
 from approvals.services import people
 
 
@@ -27,7 +28,7 @@ def lacking(steps: Sequence[Mapping[str, Any]], requester: Any, using: str, *, s
     if short is None:
         return ""
     step, alone = steps[short], len(able[short])
-    told = {"number": short + 1, "name": step["name"], "need": step["need"], "found": alone}
+    told = {"number": short + 1, "name": step_in_words(step), "need": step["need"], "found": alone}
     if alone < step["need"]:
         return (
             _(

@@ -6,7 +6,8 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from approvals.core.binding import RequestFacts, Taken
-from approvals.core.seats import gone, whom
+from approvals.core.seats import gone
+from approvals.models.wording import asked_in_words
 from approvals.services import people
 from approvals.store import requests as store
 from approvals.store import reviews
@@ -26,7 +27,7 @@ def judged(request_id: int, row: store.Recorded, using: str) -> RequestFacts:
     persons = people.persons([row.requester, *(user for one in taken for user in (one.by, one.for_user))], using)
     return RequestFacts(
         status=row.status,
-        whom=whom(row.steps, row.step, row.audiences),
+        whom=asked_in_words(row.steps, row.step, row.audiences),
         answers=tuple(row.answers),
         self_approval=row.self_approval,
         requester=_person(row.requester, row.requester_label, persons),
@@ -42,6 +43,7 @@ def judged(request_id: int, row: store.Recorded, using: str) -> RequestFacts:
         expired=row.expired,
         taken=tuple(Taken(one.by, one.label, one.verdict, one.digest, _counted(one, persons), said(one.values)) for one in taken),
         kind=row.kind,
+        step=row.step,
     )
 
 

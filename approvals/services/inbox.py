@@ -6,6 +6,7 @@ accounts are told apart there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,34 +41,73 @@ def pending(requests: QuerySet[Request]) -> QuerySet[Request]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seats:
-    """What the inbox of one user is made of. `keys`: of all audiences that some pending request is put to; few, however many requests there
-    are. `delegations`: the ids of those that hold now, to this user.
+class Sitting:
+    """A place from which a user answers: in their own name, or in that of `giver`, who has delegated to them, for that flow ("": for all).
+
+    `keys`: of the audiences, among those of `Seats`, to which the one in whose name it is belongs.
     """
 
     keys: tuple[str, ...]
-    groups: frozenset[str]
-    pools: frozenset[str]
-    delegations: tuple[int, ...]
+    giver: Any = None
+    flow: str = ""
 
 
-def seats(user: Any, using: str) -> Seats:
-    """Look all of it up in one statement."""
-    keys = Request.objects.using(using).filter(status=RequestStatus.PENDING)
+@dataclass(frozen=True, slots=True)
+class Seats:
+    """What the inbox of one user is made of.
+
+    `keys`: of all audiences that some pending request is put to; few, however many requests there are. `flows`: the (flow, key) of those, where
+    they were asked for. `sittings`: from where the user answers.
+    """
+
+    keys: tuple[str, ...]
+    sittings: tuple[Sitting, ...]
+    flows: frozenset[tuple[str, str]] = frozenset()
+
+    def is_seated(self, key: str, flow: str) -> bool:
+        """Whether the user answers what is put to that audience by that flow, as far as places go."""
+        return any(key in one.keys and one.flow in ("", flow) for one in self.sittings)
+
+
+def seats(user: Any, using: str, *, flows: bool = False) -> Seats:
+    """Look all of it up: in one statement, and four more for who stands in for others, however many.
+
+    Args:
+        flows: also which flows ask; that reads the workflow of every pending request.
+    """
+    requests = Request.objects.using(using).filter(status=RequestStatus.PENDING)
     pools = Pool.objects.using(using).filter(members=user.pk)
-    parts = [_texts("key", keys, _Each("audiences")).distinct(), _texts("pool", pools, F("name"))]
+    parts = [_texts("key", requests, _Each("audiences"), F("workflow__flow_name") if flows else None).distinct()]
+    parts.append(_texts("pool", pools, F("name")))
     parts.append(_texts("delegation", people.held(using).filter(taker_id=user.pk), Cast("pk", TextField())))
     if hasattr(user, "groups"):
         parts.append(_texts("role", user.groups.using(using), F("name")))
     found: dict[str, list[str]] = {"key": [], "pool": [], "delegation": [], "role": []}
-    for kind, text in parts[0].union(*parts[1:], all=True):
+    asking = set()
+    for kind, text, flow in parts[0].union(*parts[1:], all=True):
         found[kind].append(text)
-    delegated = tuple(sorted(map(int, found["delegation"])))
-    return Seats(tuple(sorted(found["key"])), frozenset(found["role"]), frozenset(found["pool"]), delegated)
+        if flow:
+            asking.add((flow, text))
+    keys = tuple(sorted(set(found["key"])))
+    own = people.Rights(user, using, known_groups=frozenset(found["role"]), known_pools=frozenset(found["pool"]))
+    mine = Sitting(tuple(key for key in keys if own.is_asked(audience(key))))
+    # Where they are asked themselves nobody answers in another's name.
+    others = _for_others(user, [key for key in keys if key not in mine.keys], using) if found["delegation"] else ()
+    return Seats(keys, tuple(one for one in (mine, *others) if one.keys), frozenset(asking))
 
 
-def _texts(kind: str, rows: QuerySet[Any], text: Any) -> Any:
-    return rows.order_by().annotate(said_kind=Value(kind, TextField()), said_text=text).values_list("said_kind", "said_text")
+def _texts(kind: str, rows: QuerySet[Any], text: Any, flow: Any = None) -> Any:
+    said = {"said_kind": Value(kind, TextField()), "said_text": text, "said_flow": flow or Value("", TextField())}
+    return rows.order_by().annotate(**said).values_list(*said)
+
+
+def _for_others(user: Any, keys: Sequence[str], using: str) -> Iterator[Sitting]:
+    """The places of those who have delegated to this user, and may answer themselves."""
+    for delegation, giver in people.stood_in_for(user, using):
+        asked = (key for key in keys if people.covers(delegation, audience(key), delegation.flow))
+        theirs = tuple(key for key in asked if giver.is_asked(audience(key)))
+        if theirs and giver.answers():
+            yield Sitting(theirs, giver.user, delegation.flow)
 
 
 def eligible(requests: QuerySet[Request], user: Any, known: Seats | None = None) -> QuerySet[Request]:
@@ -76,8 +116,7 @@ def eligible(requests: QuerySet[Request], user: Any, known: Seats | None = None)
     Args:
         known: what `seats` said of the user, where that has been asked already.
     """
-    using = requests.db
-    places = _places(user, known or seats(user, using), using)
+    places = _places(known or seats(user, requests.db))
     if not places:
         return requests.none()
     found = pending(requests).filter(places, _unsaid(user)).exclude(requester_id=user.pk, self_approval=False)
@@ -87,22 +126,14 @@ def eligible(requests: QuerySet[Request], user: Any, known: Seats | None = None)
     return found.filter(pk__in=[request.pk for request in some if people.has_permission(user, people.ANSWER, request)])
 
 
-def _places(user: Any, known: Seats, using: str) -> Q:
-    """Where the user sits: in the own name, or in that of somebody who has delegated to them and counts in no answer yet."""
-    own = people.Rights(user, using, known_groups=known.groups, known_pools=known.pools)
+def _places(known: Seats) -> Q:
+    """What is put to where the user sits: in the own name, or in that of somebody who counts in no answer yet."""
     wanted = Q()
-    if mine := [key for key in known.keys if own.is_asked(audience(key))]:
-        wanted |= Q(audiences__overlap=mine)
-    for delegation, rights in people.standing(user, using) if known.delegations else ():
-        giver = rights.user
-        theirs = [
-            key
-            for key in known.keys
-            if people.covers(delegation, audience(key), delegation.flow) and rights.is_asked(audience(key))
-        ]
-        if theirs:
-            place = Q(audiences__overlap=theirs) & ~Q(requester_id=giver.pk, self_approval=False) & _unsaid(giver)
-            wanted |= place & Q(workflow__flow_name=delegation.flow) if delegation.flow else place
+    for one in known.sittings:
+        place = Q(audiences__overlap=list(one.keys))
+        if one.giver is not None:
+            place &= ~Q(requester_id=one.giver.pk, self_approval=False) & _unsaid(one.giver)
+        wanted |= place & Q(workflow__flow_name=one.flow) if one.flow else place
     return wanted
 
 

@@ -6,11 +6,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import lru_cache
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.db.models import DateTimeField, Func, Q, QuerySet
+from django.contrib.auth.models import PermissionsMixin
+from django.db.models import DateTimeField, Func, Q, QuerySet, prefetch_related_objects
 from django.utils.module_loading import import_string
 
-from approvals.core.binding import ReviewFacts
+from approvals.core.binding import UNSHOWN, ReviewFacts, Shown
 from approvals.core.seats import Place, audience
 from approvals.models import Delegation, Pool, Request
 from flows.conf import conf
@@ -91,9 +93,16 @@ class Rights:
     """What one user is, looked up once for as many questions as are asked about them."""
 
     def __init__(
-        self, user: Any, using: str, *, known_groups: frozenset[str] | None = None, known_pools: frozenset[str] | None = None
+        self,
+        user: Any,
+        using: str,
+        *,
+        known_groups: frozenset[str] | None = None,
+        known_pools: frozenset[str] | None = None,
+        known_to_answer: bool | None = None,
     ) -> None:
         self.user = user
+        self._answers = known_to_answer
         self._groups = groups(user) if known_groups is None else known_groups
         self._pools = pools(user, using) if known_pools is None else known_pools
 
@@ -107,10 +116,37 @@ class Rights:
         }
         return bool(asked) and all(tests[key](value) for key, value in asked.items())
 
+    def answers(self, request: Request | None = None) -> bool:
+        """Whether the user may answer, as far as permissions go."""
+        return has_permission(self.user, ANSWER, request) if self._answers is None else self._answers
+
 
 def delegations(taker: Any, using: str) -> list[Delegation]:
     """The delegations that hold now, to this user."""
     return list(held(using).filter(taker_id=taker.pk, giver_id__isnull=False).select_related("giver").order_by("pk"))
+
+
+def stood_in_for(taker: Any, using: str) -> list[tuple[Delegation, Rights]]:
+    """The same, of active givers, each with what the giver is; of all of them that is looked up at once, as far as tables say it."""
+    found = [(one, one.giver) for one in delegations(taker, using) if one.giver is not None and one.giver.is_active]
+    if not found:
+        return []
+    givers = {giver.pk: giver for _one, giver in found}
+    if hasattr(get_user_model(), "groups"):
+        prefetch_related_objects(list(givers.values()), "groups")
+    able = named(ANSWER, list(givers), using) if tables_tell() else None
+    members = list(Pool.objects.using(using).filter(members__in=list(givers)).values_list("members", "name"))
+    rights = {
+        pk: Rights(
+            giver,
+            using,
+            known_groups=frozenset(group.name for group in giver.groups.all()) if hasattr(giver, "groups") else frozenset(),
+            known_pools=frozenset(name for member, name in members if member == pk),
+            known_to_answer=None if able is None else pk in able,
+        )
+        for pk, giver in givers.items()
+    }
+    return [(one, rights[giver.pk]) for one, giver in found]
 
 
 def held(using: str) -> QuerySet[Delegation]:
@@ -131,36 +167,20 @@ def covers(delegation: Delegation, asked: Mapping[str, str], flow: str) -> bool:
 
 
 def places(user: Any, keys: Sequence[str], flow: str, using: str, request: Request | None = None) -> list[Place]:
-    """In whose name this user may answer what is put to these audiences: their own first, then of those who delegated to them.
+    """In whose name this user may answer what is put to these audiences: their own; only without one, those of who delegated to them.
 
     A delegation gives a place, never a permission: who takes it must hold every permission that is named, and so must its giver.
     """
     asked = [audience(key) for key in keys]
     own = Rights(user, using)
-    found = []
     if any(own.is_asked(one, request) for one in asked):
-        found.append(Place(user.pk, identify.label(user), person_of(user)))
-    for delegation, rights in standing(user, using, request):
-        for one in asked:
-            needed = {"permission": one["permission"]} if "permission" in one else None
-            holds = needed is None or own.is_asked(needed, request)
-            if holds and covers(delegation, one, flow) and rights.is_asked(one, request):
-                giver = rights.user
-                found.append(Place(giver.pk, identify.label(giver), person_of(giver), delegation.pk))
-                break
-    return found
-
-
-def standing(taker: Any, using: str, request: Request | None = None) -> Iterator[tuple[Delegation, Rights]]:
-    """The delegations that hold now, to this user, of those who may answer themselves; with what its giver is, looked up once for each giver."""
-    known: dict[Any, Rights | None] = {}
-    for delegation in delegations(taker, using):
-        giver: Any = delegation.giver
-        if giver.pk not in known:
-            able = giver.is_active and has_permission(giver, ANSWER, request)
-            known[giver.pk] = Rights(giver, using) if able else None
-        if (rights := known[giver.pk]) is not None:
-            yield delegation, rights
+        return [Place(user.pk, identify.label(user), person_of(user))]
+    may = [one for one in asked if "permission" not in one or own.is_asked({"permission": one["permission"]}, request)]
+    return [
+        Place(giver.user.pk, identify.label(giver.user), person_of(giver.user), delegation.pk)
+        for delegation, giver in (stood_in_for(user, using) if may else ())
+        if any(covers(delegation, one, flow) and giver.is_asked(one, request) for one in may) and giver.answers(request)
+    ]
 
 
 def facts(
@@ -171,6 +191,7 @@ def facts(
     digest: str = "",
     comment: str = "",
     said: str = "",
+    shown: Shown = UNSHOWN,
     permitted: bool | None = None,
 ) -> ReviewFacts:
     """What the judge must know of a person. `user` is a current row, or None."""
@@ -187,6 +208,7 @@ def facts(
         digest=digest,
         comment=comment,
         said=said,
+        shown=shown,
         label=identify.label(user),
     )
 
@@ -198,21 +220,31 @@ def asked(keys: Sequence[str], using: str) -> Iterator[Any]:
     """The active users of these audiences who may answer, each once, without those who stand in for them; looked up only as they are taken.
 
     Those whom the tables of permissions name come first, so that few are looked at in vain. With a backend that gives rights to people whom no
-    table names, up to `MAX_PEOPLE` more of the role, the pool or that name are asked about one by one.
+    table names, or takes them, each is asked about, and up to `MAX_PEOPLE` more of the role, the pool or that name.
     """
     told: set[Any] = set()
     for key in keys:
         wanted = audience(key)
-        for user in _likely_first(_candidates(wanted, using)):
-            if user.pk not in told and user.has_perm(ANSWER) and Rights(user, using).is_asked(wanted):
+        needed = {ANSWER, wanted.get("permission", ANSWER)}
+        for user in _likely_first(_candidates(wanted, using), needed):
+            if user.pk not in told and (tables_tell() or all(map(user.has_perm, needed))):
                 told.add(user.pk)
                 yield user
 
 
-def _likely_first(rows: Any) -> Iterator[Any]:
-    likely = rows.filter(_holds(ANSWER))
+def _likely_first(rows: Any, needed: Iterable[str]) -> Iterator[Any]:
+    likely = rows
+    for permission in needed:
+        likely = likely.filter(_holds(permission))
     yield from likely[:MAX_PEOPLE]
-    yield from rows.exclude(pk__in=likely.order_by().values("pk"))[:MAX_PEOPLE]
+    if not tables_tell():
+        yield from rows.exclude(pk__in=likely.order_by().values("pk"))[:MAX_PEOPLE]
+
+
+def tables_tell() -> bool:
+    """Whether Django's own tables say all about permissions: no other backend and no user model of the project's has a word in it."""
+    plain = list(settings.AUTHENTICATION_BACKENDS) == ["django.contrib.auth.backends.ModelBackend"]
+    return plain and getattr(get_user_model(), "has_perm", None) is PermissionsMixin.has_perm
 
 
 def _holds(permission: str) -> Q:
@@ -224,6 +256,11 @@ def _holds(permission: str) -> Q:
         if path.partition("__")[0] in known:
             holds |= Q(**{f"{path}__codename": codename, f"{path}__content_type__app_label": app})
     return holds
+
+
+def named(permission: str, keys: Sequence[Any], using: str) -> frozenset[Any]:
+    """Those of these users who hold a permission as far as tables say."""
+    return frozenset(holders(permission, using).filter(pk__in=keys).values_list("pk", flat=True)) if keys else frozenset()
 
 
 def holders(permission: str, using: str) -> Any:

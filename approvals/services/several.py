@@ -1,7 +1,7 @@
 """One word about several requests. What was selected is frozen when it is shown, and each request is judged anew when the word is given.
 
-    selected ──► shown, signed: verb, user, (request, digest, revision) of each ──► given within the hour, by the same user, for the same verb
-                                                                                        └─ each by itself, through the one service
+    selected ──► shown, signed: verb, user, (request, digest, revision, step) of each ──► given within the hour, by the same user and verb
+                                                                                              └─ each by itself, through the one service
 
 A selection that was altered, is somebody else's, was made for another verb or is too old is refused as a whole; so nobody answers what they
 have not been shown. Given twice it is judged twice: the second time each answer is there already. One refusal leaves the others alone.
@@ -16,6 +16,7 @@ from typing import Any
 from django.core import signing
 from django.utils.translation import gettext as _
 
+from approvals.core.binding import Shown
 from approvals.models import Request
 from approvals.services.claiming import assign
 from approvals.services.decide import Decided, decide
@@ -39,11 +40,12 @@ class SelectionRefused(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A request as it was shown."""
+    """A request as it was shown. `step`: the one that is asked, of its ladder; None: that was not shown."""
 
     request_id: int
     digest: str
     revision: int
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Took:
 
 def freeze(items: Iterable[Item], *, verb: str, user: Any) -> str:
     """A selection as text that only this project can have made, for this user and this verb."""
-    shown = [[one.request_id, one.digest, one.revision] for one in items]
+    shown = [[one.request_id, one.digest, one.revision, one.step] for one in items]
     return signing.dumps({"verb": verb, "user": str(user.pk), "items": shown}, salt=SALT, compress=True)
 
 
@@ -93,7 +95,8 @@ def answer_each(items: Sequence[Item], *, verdict: str, by: Any, comment: str = 
     def answer(one: Item) -> Decided:
         if verdict == "approve" and not bulk.get(one.request_id, True):
             return Decided(NOT_IN_BULK, _("Its flow wants it to be read and approved on its own page."), one.request_id)
-        return decide(one.request_id, verdict=verdict, digest=one.digest, by=by, comment=comment, using=alias)
+        shown = Shown(step=one.step)
+        return decide(one.request_id, verdict=verdict, digest=one.digest, by=by, comment=comment, shown=shown, using=alias)
 
     return _each(items, answer)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from approvals.core.binding import Code, Refusal, judge, place_of
+from approvals.core.binding import UNSHOWN, Code, Refusal, Shown, judge, place_of
 from approvals.core.seats import Place
 from approvals.core.status import VERDICTS
 from approvals.models import Request
@@ -51,7 +51,10 @@ class NobodyAnswers(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An answer as it was given, checked for its form. `values`: what a form was filled in with; None: it is no form."""
+    """An answer as it was given, checked for its form. `values`: what a form was filled in with; None: it is no form.
+
+    `shown`: where its giver was shown that it would count.
+    """
 
     verdict: str
     digest: str
@@ -59,6 +62,7 @@ class Given:
     user: Any
     label: str
     values: Mapping[str, Any] | None = None
+    shown: Shown = UNSHOWN
 
     @property
     def answer(self) -> str:
@@ -83,7 +87,13 @@ def clean(name: str, text: str, most: int) -> str:
 def facts_of(given: Given, row: Request) -> Any:
     """What the judge must know of the person and the answer."""
     return people.facts(
-        given.user, row, verdict=given.verdict, digest=given.digest, comment=given.comment, said=said(given.values)
+        given.user,
+        row,
+        verdict=given.verdict,
+        digest=given.digest,
+        comment=given.comment,
+        said=said(given.values),
+        shown=given.shown,
     )
 
 

@@ -46,7 +46,9 @@ REFUSED: dict[str, int] = {
     Code.ANSWER_NOT_OFFERED: 422,
     Code.COMMENT_REQUIRED: 422,
 }
-CONFLICTS = frozenset({*(code.value for code in Code if code not in REFUSED and code is not Code.ALREADY), TOO_LATE})
+#: What no caller of the API is told: the same answer again is no refusal, and where an answer counts only a page says beforehand.
+UNTOLD = (Code.ALREADY, Code.PLACE_CHANGED)
+CONFLICTS = frozenset({*(code.value for code in Code if code not in REFUSED and code not in UNTOLD), TOO_LATE})
 
 
 class Problem(Exception):

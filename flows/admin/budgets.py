@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from django import forms
@@ -45,12 +44,6 @@ class StateFilter(OfferedFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [("used_up", _("Used up")), ("warned", _("Over the soft limit"))]
-
-    def choices(self, changelist: Any) -> Iterator[Any]:
-        chosen = self.value()
-        for value, label in [(None, _("All")), *self.lookup_choices]:
-            query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
-            yield {"selected": chosen == value, "query_string": query, "display": label}
 
     def narrowed(self, request: HttpRequest, queryset: QuerySet[Budget]) -> QuerySet[Budget]:
         match self.value():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import admin
@@ -32,15 +32,10 @@ class StatusFilter(OfferedFilter):
 
     title = _("status")
     parameter_name = "status"
+    default = ("live", _("Live"))
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [("all", _("All")), *((status.value, status.value) for status in CommitmentStatus)]
-
-    def choices(self, changelist: Any) -> Iterator[Any]:
-        chosen = self.value()
-        for value, label in [(None, _("Live")), *self.lookup_choices]:
-            query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
-            yield {"selected": chosen == value, "query_string": query, "display": label}
 
     def narrowed(self, request: HttpRequest, queryset: QuerySet[Commitment]) -> QuerySet[Commitment]:
         match self.value():

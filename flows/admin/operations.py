@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -36,15 +36,10 @@ class NeedFilter(OfferedFilter):
 
     title = _("queue")
     parameter_name = "queue"
+    default = ("person", _("Needs a person"))
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [("doubt", _("In doubt")), ("all", _("All"))]
-
-    def choices(self, changelist: Any) -> Iterator[Any]:
-        chosen = self.value()
-        for value, label in [(None, _("Needs a person")), *self.lookup_choices]:
-            query = changelist.get_query_string({self.parameter_name: value} if value else {}, [self.parameter_name])
-            yield {"selected": chosen == value, "query_string": query, "display": label}
 
     def narrowed(self, request: HttpRequest, queryset: QuerySet[Operation]) -> QuerySet[Operation]:
         match self.value():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
+from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -15,7 +19,7 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext
 
 from flows.admin.compat import model_admin
-from flows.core import visible
+from flows.core import payload, visible
 from flows.services import identify
 
 if TYPE_CHECKING:  # generic for the type checker only
@@ -54,8 +58,21 @@ class Shown:
 class OfferedFilter(admin.SimpleListFilter):
     """A filter that takes what it offers; anything else that stands in the address finds nothing, and no query holds it."""
 
+    #: What is listed where the address names no value: the value that may stand there too, and its words. None: all there is.
+    #: It has one because a theme may offer what an address can say, and nothing else.
+    default: tuple[str, Any] | None = None
+
     def value(self) -> Any:
-        return super().value() or None
+        """What the address names; None for the default."""
+        named = super().value() or None
+        return None if self.default is not None and named == self.default[0] else named
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        name, first = str(self.parameter_name), self.default or (None, gettext("All"))
+        chosen = self.value() or first[0]
+        for value, label in [first, *self.lookup_choices]:
+            query = changelist.get_query_string({name: value}) if value else changelist.get_query_string(remove=[name])
+            yield {"selected": chosen == value, "query_string": query, "display": label}
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         offered = {None, *(str(value) for value, _ in self.lookup_choices)}
@@ -66,7 +83,49 @@ class OfferedFilter(admin.SimpleListFilter):
         raise NotImplementedError
 
 
-class ReadOnlyAdmin(ModelAdmin):
+class AsOffered:
+    """A list that is sorted as its headings offer, and by nothing else: Django sorts millions of rows by any column that an address numbers."""
+
+    sortable_by: Collection[str]
+
+    def get_ordering_field(self, field_name: Any) -> Any:
+        return super().get_ordering_field(field_name) if field_name in self.sortable_by else None  # type: ignore[misc]
+
+
+class OfferedList(ModelAdmin):
+    """A list that is narrowed by its own filters, sorted by its own headings, and whose actions take rows of it: an address or a form that
+    somebody made up is said to be none, and no query holds it.
+    """
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        """Only what a filter reads. Django takes a lookup of any column, so one could search through candidates, or have a query fail."""
+        offered = {getattr(one, "parameter_name", one) for one in self.get_list_filter(request)}  # type: ignore[arg-type]
+        if lookup in offered:
+            return True
+        if request is not None:
+            told = gettext("This list cannot be narrowed by “%(name)s”.") % {"name": visible.plain(lookup[:60])}
+            self.message_user(request, told, messages.ERROR)
+        raise IncorrectLookupParameters
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> Any:
+        return type("OfferedChangeList", (AsOffered, super().get_changelist(request, **options)), {})
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *more: Any, **options: Any) -> Any:
+        """Django filters by what is ticked as it comes, and fails where that can be no key of a row."""
+        if all(map(self._is_key, request.POST.getlist(ACTION_CHECKBOX_NAME))):
+            return super().response_action(request, queryset, *more, **options)
+        self.message_user(request, gettext("What was selected is not of this list. Nothing was changed."), messages.ERROR)
+        return None
+
+    def _is_key(self, text: str) -> bool:
+        try:
+            self.opts.pk.to_python(text)
+        except ValidationError:
+            return False
+        return payload.is_text(text)
+
+
+class ReadOnlyAdmin(OfferedList):
     """A list and a page for those who may view; nobody adds, changes or deletes here."""
 
     actions = None
@@ -114,6 +173,11 @@ class ReadOnlyAdmin(ModelAdmin):
             return reverse(f"admin:{name}", args=args, current_app=self.admin_site.name)
         except NoReverseMatch:
             return ""
+
+
+def as_id(text: str) -> int | None:
+    """The number in an address, if it can be that of a row: Python reads no number of thousands of digits, PostgreSQL none of twenty."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def as_uuid(text: str) -> UUID | None:

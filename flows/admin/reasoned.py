@@ -29,12 +29,19 @@ class LeadingForm(forms.Form):
             wrong.field.widget.attrs["autofocus"] = True
 
 
+class Words(forms.CharField):
+    """Text of several lines. A browser counts a line's end as one character and sends two: here it is one, as it is kept."""
+
+    def to_python(self, value: Any) -> str:
+        return str(super().to_python(value)).replace("\r\n", "\n")
+
+
 class ReasonedForm(LeadingForm):
     """Why, in words. `purpose` tells the ids of several such forms on one page apart."""
 
     purpose = ""
 
-    reason = forms.CharField(
+    reason = Words(
         label=_("Reason"),
         max_length=MAX_REASON,
         help_text=_("It is kept for good; people read it later."),

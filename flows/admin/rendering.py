@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django.utils import formats, timezone
@@ -17,11 +18,14 @@ MAX_VALUE = 20_000
 
 def marked(text: str) -> SafeString:
     """The text, escaped, with a mark where a hidden character stands."""
-    parts = (
-        format_html('<span class="oa-hidden" title="{}">{}</span>', part.title, part.text) if part.hidden else escape(part.text)
-        for part in visible.segments(text)
-    )
+    parts = (_mark(part.title, part.text) if part.hidden else escape(part.text) for part in visible.segments(text))
     return mark_safe("".join(parts))  # noqa: S308 - every part is escaped above
+
+
+@lru_cache(maxsize=1024)
+def _mark(title: str, text: str) -> SafeString:
+    """The same few stand thousands of times in a text that somebody made up to be slow."""
+    return format_html('<span class="oa-hidden" title="{}">{}</span>', title, text)
 
 
 def inline(text: str) -> SafeString:

@@ -20,6 +20,9 @@ MAX_RESULT_BYTES = 256 * 1024
 MAX_NAME = 500
 MAX_NAME_BYTES = 1000
 
+#: Characters of a goal, and of what a run is about: lists print both.
+MAX_TEXT = 20_000
+
 #: Deeper values cannot be read back everywhere: parsers and copies recurse.
 MAX_DEPTH = 100
 
@@ -114,13 +117,18 @@ def as_text(value: object, producer: str) -> str:
     return value
 
 
-def check_text(value: object, producer: str) -> None:
+def check_text(value: object, producer: str, most: int | None = None) -> None:
     """A text for people: a goal, a label.
 
+    Args:
+        most: characters of it, where lists and pages print it as it is.
     Raises:
-        PayloadError: it is no text, or holds what PostgreSQL cannot store.
+        PayloadError: it is no text, too long, or holds what PostgreSQL cannot store.
     """
-    if not is_text(as_text(value, producer)):
+    text = as_text(value, producer)
+    if most is not None and len(text) > most:
+        raise PayloadError(producer, f"is {len(text):,} characters; at most {most:,} are kept. Give the rest as input")
+    if not is_text(text):
         raise PayloadError(producer, f"holds a NUL character or a lone surrogate: {value!r:.80}")
 
 

@@ -147,6 +147,7 @@ Trigger = Entered | Woken | Completed | Failed | Pending | Lacking
 class ApprovalFact:
     """What the human plane says about the request that an approval node made.
 
+    `candidate`: as the request froze it; empty where that is not known, as in a replay.
     `expired` also holds for an answered approval that was not used in its time. `used_by` is the activity (seq) that used it up,
     `used_at` its node and visit. `sound`: the candidate that is recorded with it, which is what would be executed, hashes to the digest.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 #: Unicode categories that have no picture of their own: controls, formats, private, unassigned, surrogates, line separators.
@@ -69,6 +70,7 @@ def plain(text: str) -> str:
     return " ".join("".join(parts).split())
 
 
+@lru_cache(maxsize=1024)
 def _marked(run: str) -> Segment:
     codes, names = [], []
     for character, repeated in groupby(run):

@@ -133,7 +133,7 @@ def supersede(
     alias = identify.alias(using)
     intent_id = identify.intent_id(intent)
     identify.user(by)
-    payload.check_text(goal, "the goal")
+    payload.check_text(goal, "the goal", payload.MAX_TEXT)
     if not goal.strip():
         raise PayloadError("the goal", "is empty: say what is wanted now, or end the intent with flows.cancel_intent")
     with committing("supersede", alias):

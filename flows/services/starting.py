@@ -141,7 +141,7 @@ def _check_object(value: object, producer: str) -> None:
 def _subject(subject: Any) -> str:
     meta = getattr(subject, "_meta", None)
     text = f"{meta.label_lower}:{subject.pk}" if meta is not None else str(subject or "")
-    payload.check_text(text, "the subject")
+    payload.check_text(text, "the subject", payload.MAX_TEXT)
     return text
 
 

@@ -93,7 +93,7 @@ def test_an_answer_is_taken_shown_and_kept_in_the_history(world: World) -> None:
     for text in ("The answer", "Bolts", "4.50", "Large", "2026-12-24", "a.pdf", values["contract"]["sha256"], download(request)):
         assert text in shown, text
     assert "<form" not in re.sub(r'<form id="logout-form".*?</form>', "", shown, flags=re.DOTALL)
-    assert "rita answered this request first" in shown
+    assert "You have answered this request (answer). That answer stands" in shown
 
 
 def test_the_inbox_lists_both_kinds_and_the_next_one_follows(world: World) -> None:

@@ -11,12 +11,15 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.test import Client
+from django.urls import reverse
 from django.utils.translation import trans_real
 
 from approvals.models import Delegation, Pool
 from flows import registry
 from tests.support import scene
 from tests.support.approving import World
+from tests.support.browsing import LIST, Forms, client_of, page, url_of
+from tests.support.laddering import POOL, ask_long
 
 OPEN, CLOSE = "⟦", "⟧"
 #: Elements whose text is data: what people and models wrote, codes that the documentation lists, moments.
@@ -30,6 +33,11 @@ GIVEN = {
     "A long piece about the harbour",
     "The weather of tomorrow",
     "The greeting of the day:",
+    "Tidy up the archive",
+    "Order parts for the press",
+    "Ask in their words",
+    "The riddle of the week",
+    *("Title", "Count", "Price", "Urgent", "Size", "Small", "Large", "Wanted by", "Note", "Contract"),
     "Search",
 }
 #: Attributes that a person reads or hears.
@@ -112,17 +120,18 @@ def test_every_word_of_the_reviewers_pages_can_be_translated(world: World, marki
         text = "<main " + (response.content.decode().partition('id="content-start"')[2])
         messages = re.search(r'<ul class="messagelist">.*?</ul>', response.content.decode(), re.DOTALL)
         for left in [*Said(text).found, *(Said(messages.group()).found if messages else [])]:
-            if re.search(r"[^\W\d_]{2,}", left) and left not in given_here and "document.title" not in left:
+            named = re.sub(r" \(\d+\)$", "", left)  # a count beside a name
+            if re.search(r"[^\W\d_]{2,}", left) and named not in given_here and "document.title" not in left:
                 found.setdefault(left, set()).add(where)
 
     with scene.set_up(world) as filled:
         given_here |= names()
         client = Client()
         client.force_login(world.rita)
-        for page in scene.pages():
-            if page.who != "rita" or not page.of_approvals:
+        for screen in scene.pages():
+            if screen.who != "rita" or not screen.of_approvals:
                 continue
-            look(page.name, client.get(page.where(filled), follow=True))
+            look(screen.name, client.get(screen.where(filled), follow=True))
         for verdict, digest in (
             ("changes", filled.short.digest),
             ("", filled.short.digest),
@@ -131,12 +140,41 @@ def test_every_word_of_the_reviewers_pages_can_be_translated(world: World, marki
         ):
             given = {"verdict": verdict, "digest": digest}
             look(f"refused {given}", client.post(scene.PAGES_BY_NAME["decide"].where(filled), given, follow=True))
-        for name in ("vera", "robin", "otto", "sue"):
-            client.force_login(getattr(world, name))
-            for asked in ("decide", "decide-answered", "decide-ladder"):
+        for verb in ("deny", "approve", "assign"):
+            chosen = {"action": f"{verb}_selected", "_selected_action": [filled.short.pk, filled.part.pk]}
+            selected = client.post(reverse(LIST) + "?queue=pending", chosen, follow=True)
+            look(f"selected to {verb}", selected)
+            frozen = Forms(selected.content.decode()).values.get("selection", "")
+            together = reverse("admin:outlast_approvals_request_together", args=[verb])
+            look(f"refused to {verb}", client.post(together, {"selection": frozen}, follow=True))
+            look(f"made up to {verb}", client.post(together, {"selection": "x"}, follow=True))
+            look(f"assigned or not: {verb}", client.post(together, {"selection": frozen, "to": world.ron.pk}, follow=True))
+        for where in ("assign", "decide-approved", "ask", "delegation-add-popup"):
+            look(f"nothing sent to {where}", client.post(scene.PAGES_BY_NAME[where].where(filled), {}, follow=True))
+        look("taken back without a reason", client.post(url_of(filled.approved, "revoke"), {}))
+        look("no such filter", client.get(reverse(LIST) + "?nothing=1", follow=True))
+        made_up = {"action": "deny_selected", "_selected_action": ["x"]}
+        look("no such row", client.post(reverse(LIST), made_up, follow=True))
+        for name in ("vera", "robin", "otto", "sue", "dora"):
+            client.force_login(get_user_model().objects.get(username=name))
+            for asked in ("decide", "decide-answered", "decide-ladder", "ask", "ask-answered"):
                 look(f"{asked} for {name}", client.get(scene.PAGES_BY_NAME[asked].where(filled)))
         for verdict in ("approve", "approve", "deny"):
             client.force_login(world.rita)
             given = {"verdict": verdict, "digest": filled.short.digest, "comment": "x"}
             look(f"answered {verdict}", client.post(scene.PAGES_BY_NAME["decide"].where(filled), given, follow=True))
     assert not found, "\n".join(f"{text!r}: {sorted(places)}" for text, places in found.items())
+
+
+@pytest.mark.req("F7")
+def test_whom_a_question_is_put_to_is_said_in_the_readers_language(world: World, marking: None) -> None:
+    request = ask_long(world)
+    shown = page(client_of("rita"), url_of(request))
+    assert f">{OPEN}pool {POOL}{CLOSE}<" in shown
+    for editor in (world.rita, world.ron):
+        world.decide(request, by=editor)
+    world.clock.move(hours=9)
+    world.worker.tick()
+    shown = page(client_of("lena"), url_of(request))
+    assert f"{OPEN}{OPEN}pool {POOL}{CLOSE} or managing editors{CLOSE}" in shown
+    assert f"{OPEN}pool {POOL}{CLOSE}" in page(client_of("lena"), reverse(LIST))

@@ -13,7 +13,7 @@ from tests.support import axe, doubting
 from tests.support.approving import World
 from tests.support.browser import Page
 from tests.support.doubting import HoldThenPay, PayProbed, Unknown, in_doubt, probe_says
-from tests.support.scene import EVIL
+from tests.support.scene import EVIL, Scene
 
 
 @pytest.mark.req("F7")
@@ -37,6 +37,17 @@ def test_it_works_on_a_phone(world: World, address: str, tab: Page, log_in: Call
     tab.goto(address + reverse("admin:outlast_flows_workflow_change", args=[request.workflow_id]))
     tab.shoot("phone-workflow")
     assert tab.do("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.req("F7")
+@pytest.mark.parametrize("query", ["", "?queue=pending", "?queue=answered", "?queue=all"])
+def test_no_column_of_the_inbox_is_cut_on_a_usual_screen(filled: Scene, address: str, tab: Page, query: str) -> None:
+    tab.screen(1280, 900)
+    filled.enter(tab, address)
+    tab.goto(address + reverse("admin:outlast_approvals_request_changelist") + query)
+    assert tab.do("document.querySelectorAll('#result_list tbody tr').length") > 0
+    wide = "[...document.querySelectorAll('#changelist .results')].every(t => t.scrollWidth <= t.clientWidth)"
+    assert tab.do(wide), (query, tab.do("document.querySelector('#result_list').scrollWidth"))
 
 
 @pytest.mark.req("B5", "J1")

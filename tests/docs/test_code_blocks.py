@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import flows
-from approvals.core.binding import SENTENCES
+from approvals.core.sentences import SENTENCES
 from approvals.core.status import RequestStatus
 from flows import checks, errors, registry
 from flows.core import definition as declared

@@ -20,16 +20,19 @@ from django.test import Client
 from django.urls import reverse
 
 import flows
+from approvals.api import answer as fill_in
 from approvals.api import delegate
-from approvals.models import Request
+from approvals.models import Pool, Request
 from flows import COMPLETE, Budget, Decision, End, Kept, Visits, policies, releases
 from flows.services.clock import now
 from flows.store import gate
 from tests import factories
+from tests.db.approvals.test_parts import FILES, DeleteFiles
 from tests.support import doubting
 from tests.support.approving import PASSWORD, AskYesOrNo, World
 from tests.support.browser import Page as Tab
 from tests.support.budgeting import think
+from tests.support.filling import AskInTheirWords, OrderParts
 from tests.support.laddering import ask_long, somebody
 
 EVIL = "<script>document.title = 'owned'</script><img src=x onerror=\"document.title = 'owned'\"> \u202e\u2066hidden"
@@ -49,6 +52,10 @@ class Scene:
     answered: Request
     ladder: Request
     short: Request
+    part: Request
+    form: Request
+    filled_in: Request
+    approved: Request
     doubtful: Any
     stopped: Any
     tokens: dict[str, str] = field(default_factory=dict)
@@ -104,6 +111,39 @@ def settle_without_verdict(tab: Tab) -> None:
     tab.click(".oa-answer button[type=submit]")
 
 
+def send_nothing(tab: Tab) -> None:
+    tab.click(".oa-send")
+
+
+def take_back_without_reason(tab: Tab) -> None:
+    tab.click("section[aria-labelledby=oa-revoke] button[type=submit]")
+
+
+def send_form(tab: Tab) -> None:
+    tab.click(".oa-page form button[type=submit]")
+
+
+def choose_requests(verb: str) -> Callable[[Tab], None]:
+    """Select two requests of the list, and go on to the page of that verb."""
+
+    def choose(tab: Tab) -> None:
+        tab.do("[...document.querySelectorAll('.action-select')].slice(0, 2).forEach(one => one.click())")
+        tab.do(f"document.querySelector('select[name=action]').value = '{verb}_selected'")
+        tab.click("button[name=index]")
+
+    return choose
+
+
+def choose_requests_and_send(verb: str) -> Callable[[Tab], None]:
+    def send(tab: Tab) -> None:
+        choose_requests(verb)(tab)
+        if verb == "assign":
+            tab.do("document.querySelector('#id_to').selectedIndex = 1")
+        send_form(tab)
+
+    return send
+
+
 def choose_two(tab: Tab) -> None:
     tab.do("[...document.querySelectorAll('.action-select')].slice(0, 2).forEach(one => one.click())")
     tab.do("document.querySelector('select[name=action]').selectedIndex = 1")
@@ -131,6 +171,32 @@ PAGES = [
     Screen("decide-answered", decide(lambda scene: scene.answered)),
     Screen("decide-reader", decide(lambda scene: scene.revised), who="vera"),
     Screen("decide-error", decide(lambda scene: scene.revised), first=send_without_reason),
+    Screen("decide-part", decide(lambda scene: scene.part)),
+    Screen("decide-for-another", decide(lambda scene: scene.short), who="dora"),
+    Screen("decide-approved", decide(lambda scene: scene.approved)),
+    Screen("decide-approved-error", decide(lambda scene: scene.approved), first=take_back_without_reason),
+    Screen("ask", decide(lambda scene: scene.form)),
+    Screen("ask-for-another", decide(lambda scene: scene.form), who="dora"),
+    Screen("ask-error", decide(lambda scene: scene.form), first=send_nothing),
+    Screen("ask-answered", decide(lambda scene: scene.filled_in)),
+    Screen("assign", lambda scene: reverse("admin:outlast_approvals_request_assign", args=[scene.short.pk])),
+    Screen(
+        "assign-error", lambda scene: reverse("admin:outlast_approvals_request_assign", args=[scene.short.pk]), first=send_form
+    ),
+    Screen("inbox-chosen", at("outlast_approvals_request_changelist"), first=choose_requests("deny")),
+    Screen("inbox-chosen-error", at("outlast_approvals_request_changelist"), first=choose_requests_and_send("deny")),
+    Screen("inbox-chosen-became", at("outlast_approvals_request_changelist"), first=choose_requests_and_send("assign")),
+    Screen("inbox-facets", at("outlast_approvals_request_changelist", "?_facets=True&queue=pending")),
+    Screen("inbox-answered", at("outlast_approvals_request_changelist", "?queue=answered")),
+    Screen("inbox-popup", at("outlast_approvals_request_changelist", "?_popup=1")),
+    Screen("delegation-add-error", at("outlast_approvals_delegation_add"), first=send_form),
+    Screen("delegation-add-popup", at("outlast_approvals_delegation_add", "?_popup=1")),
+    Screen("pool-add-popup", at("outlast_approvals_pool_add", "?_popup=1")),
+    Screen(
+        "pool-reader",
+        lambda scene: reverse("admin:outlast_approvals_pool_change", args=[Pool.objects.latest("pk").pk]),
+        who="vera",
+    ),
     Screen("history", lambda scene: reverse("admin:outlast_approvals_request_history", args=[scene.answered.pk])),
     Screen(
         "workflow-waiting",
@@ -208,11 +274,19 @@ def set_up(world: World) -> Iterator[Scene]:
     ladder = ask_long(world, goal="A long piece about the harbour")
     world.decide(ladder, by=world.ron)
     short = world.ask({"text": "Good morning.", "at": "08:00"}, flow=AskYesOrNo, goal="The greeting of the day")
+    part = world.ask({**FILES, "files": [EVIL, "b", "c"]}, flow=DeleteFiles, goal="Tidy up the archive")
+    form = world.ask(flow=OrderParts, goal="Order parts for the press")
+    filled_in = world.ask(EVIL, flow=AskInTheirWords, goal="Ask in their words")
+    fill_in(filled_in, values={"x": "a"}, digest=filled_in.digest, by=world.ron)
+    Pool.objects.create(name="proofreaders", note=EVIL).members.add(world.ron)
     world.ron.user_permissions.add(Permission.objects.get(codename="delegate_own"))
     delegate(world.ron, somebody("dora"), until=now("default") + timedelta(days=2), reason=EVIL, by=world.ron)
     with factories.declaring(world.worker) as declare:
         doubtful, stopped = _fill_flows(world, declare)
-        yield Scene(world, refused, world.request_of(refused.workflow), answered, ladder, short, doubtful, stopped)
+        approved = world.ask(flow=AskYesOrNo, goal="The riddle of the week")
+        world.decide(approved)  # and no worker goes on with it
+        revised = world.request_of(refused.workflow)
+        yield Scene(world, refused, revised, answered, ladder, short, part, form, filled_in, approved, doubtful, stopped)
     factories.forget()
     doubting.forget()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flows.core import canonical
+from flows.core.errors import PayloadError
 from flows.core.gate.check import Asked, Check, Known, Refusal
 from flows.core.nodes import candidate_of
 from flows.core.nodes.activity import Activity
@@ -23,8 +24,15 @@ def _candidate(asked: Asked) -> Known | None:
     candidate = approval.about(asked.state) if approval is not None else candidate_of(asked.state, name)
     if candidate is None:
         return {"node": name, "recorded": None, "computed": None}
-    body = {"choice": candidate["choice"], "value": candidate["value"]}
-    return {"node": name, "recorded": candidate["digest"], "computed": canonical.digest(body, "candidate")}
+    return {"node": name, "recorded": candidate["digest"], "computed": _digest_of(candidate)}
+
+
+def _digest_of(candidate: Mapping[str, Any]) -> str | None:
+    """The digest of what is there; None: it was altered into what is no candidate."""
+    try:
+        return canonical.digest({"choice": candidate["choice"], "value": candidate["value"]}, "candidate")
+    except (PayloadError, KeyError, TypeError):
+        return None
 
 
 def check_candidate(known: Known) -> Refusal | None:

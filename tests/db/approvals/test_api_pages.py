@@ -102,7 +102,7 @@ def test_the_queues_are_those_of_the_inbox(world: World, api: Any) -> None:
 
 def test_delegations_page_by_page(world: World, api: Any) -> None:
     until = now("default") + timedelta(days=1)
-    made = [delegate(world.ron, world.vera, until=until, reason="x", by=world.sue).pk for _ in range(3)]
+    made = [delegate(world.ron, world.vera, until=until + timedelta(hours=n), reason="x", by=world.sue).pk for n in range(3)]
     made.append(delegate(world.rita, world.otto, until=until, reason="x", by=world.sue).pk)
     assert walked(api("vera"), "/delegations", "delegations") == made[2::-1]
     assert walked(api("vera"), "/delegations", "delegations", of="everybody") == made[::-1]

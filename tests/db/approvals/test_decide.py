@@ -185,7 +185,14 @@ def test_the_second_answer_of_somebody_else_is_refused(world: World) -> None:
     sentence = "rita answered this request first (approve)."
     refuse(world, request, "ANSWERED_BEFORE", sentence, verdict="deny", by=world.ron, comment="No.")
     refuse(world, request, "ANSWERED_BEFORE", "rita answered this request first", by=world.ron)
-    refuse(world, request, "ANSWERED_BEFORE", "rita answered", verdict="deny", comment="I changed my mind.")
+    refuse(
+        world,
+        request,
+        "ANSWERED_BEFORE",
+        "You have answered this request (approve)",
+        verdict="deny",
+        comment="I changed my mind.",
+    )
 
 
 @pytest.mark.req("F3")

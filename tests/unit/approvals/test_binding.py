@@ -7,8 +7,21 @@ from typing import Any
 
 import pytest
 
-from approvals.core.binding import SENTENCES, Code, Refusal, RequestFacts, ReviewFacts, Taken, judge, may_answer, place_of
+from approvals.core.binding import (
+    OWN_NAME,
+    Code,
+    Refusal,
+    RequestFacts,
+    ReviewFacts,
+    Shown,
+    Taken,
+    Told,
+    judge,
+    may_answer,
+    place_of,
+)
 from approvals.core.seats import Place, gone
+from approvals.core.sentences import SENTENCES, SENTENCES_FOR
 from approvals.core.status import ANSWERED, ANSWERS, MOVES, STATUS_AFTER, VERDICTS, RequestStatus, is_legal
 
 DIGEST = "sha256:" + "a" * 64
@@ -95,6 +108,10 @@ REFUSED: list[tuple[Code, dict[str, Any], dict[str, Any]]] = [
     (Code.CANDIDATE_INVALID, {"sound_digest": OTHER}, {}),
     (Code.CANDIDATE_INVALID, {"sound_digest": None}, {}),
     (Code.CANDIDATE_INVALID, {"sound_digest": OTHER}, {"verdict": "narrow"}),
+    (Code.PLACE_CHANGED, {"step": 1}, {"shown": Shown(step=0)}),
+    (Code.PLACE_CHANGED, {}, {"shown": Shown(step=0, delegation=7)}),
+    (Code.PLACE_CHANGED, {}, {"shown": Shown(delegation=OWN_NAME), "places": (FOR_RON,)}),
+    (Code.PLACE_CHANGED, {}, {"shown": Shown(delegation=8), "places": (FOR_RON,)}),
     (Code.ANSWER_NOT_OFFERED, {"answers": ("approved", "denied")}, {"verdict": "changes"}),
     (Code.ANSWER_NOT_OFFERED, {}, {"verdict": "maybe"}),
     (Code.COMMENT_REQUIRED, {}, {"verdict": "deny", "comment": " \n"}),
@@ -116,6 +133,43 @@ def test_a_sentence_says_who_and_what() -> None:
     found = judge(dataclasses.replace(REQUEST, status="denied", taken=(THEIRS,)), REVIEW)
     assert found == Refusal(Code.ANSWERED_BEFORE, {"who": "ron", "answer": "deny"})
     assert found.sentence == "ron answered this request first (deny). That answer stands; yours is recorded and changes nothing."
+
+
+def test_who_is_told_of_their_own_answer_hears_it_so() -> None:
+    own = judge(dataclasses.replace(REQUEST, status="approved", taken=(MINE,)), dataclasses.replace(REVIEW, verdict="deny"))
+    assert own is not None
+    assert own.sentence == "You have answered this request (approve). That answer stands, and another one changes nothing."
+    looking = may_answer(dataclasses.replace(REQUEST, status="denied", taken=(THEIRS,)), dataclasses.replace(REVIEW, verdict=""))
+    assert looking is not None
+    assert looking.sentence == "ron answered this request first (deny). That answer stands."
+    counted = judge(dataclasses.replace(REQUEST, taken=(MINE,)), dataclasses.replace(REVIEW, verdict="deny"))
+    assert counted is not None
+    assert counted.sentence.startswith("You have answered this request, and your answer counts.")
+    other = judge(dataclasses.replace(REQUEST, taken=(RONS,)), dataclasses.replace(REVIEW, places=(FOR_RON,)))
+    assert other is not None
+    assert other.sentence.startswith("You, or the person you stand in for, have answered this request before")
+
+
+@pytest.mark.parametrize("code", [code for code, told in SENTENCES_FOR if told is Told.SOMEBODY_ELSE])
+@pytest.mark.parametrize("kind", ["approval", "ask"])
+def test_what_is_told_of_another_account_names_it_and_not_who_hears_it(code: Code, kind: str) -> None:
+    params = {"whom": "editors", "who": "ron", "answer": "deny"}
+    said = Refusal(code, params, kind=kind).of("rita").sentence
+    assert "ron answered" in said if code is Code.ANSWERED_BEFORE else "rita" in said
+    assert "You" not in said
+    assert "your" not in said.lower()
+
+
+@pytest.mark.req("F5")
+def test_an_answer_counts_where_its_giver_was_shown_that_it_would() -> None:
+    both = dataclasses.replace(REVIEW, places=(OWN, FOR_RON))
+    for shown in (Shown(), Shown(step=0), Shown(delegation=OWN_NAME), Shown(0, OWN_NAME)):
+        assert judge(REQUEST, dataclasses.replace(both, shown=shown)) is None
+    for_him = dataclasses.replace(REVIEW, places=(FOR_RON,), shown=Shown(0, 7))
+    assert judge(REQUEST, for_him) is None
+    now = judge(dataclasses.replace(REQUEST, step=1, whom="Legal"), for_him)
+    assert now is not None
+    assert now.sentence.startswith("Your answer would count for Legal now, in the name of ron;")
 
 
 def test_who_comes_before_what() -> None:

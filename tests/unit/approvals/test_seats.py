@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from approvals.core import seats
 from approvals.core.narrow import BadPart, narrowed
+from approvals.models.wording import asked_in_words
 from flows.core import canonical
 
 
@@ -32,7 +33,7 @@ def test_who_may_answer_now_are_the_step_and_those_it_was_escalated_to() -> None
     assert seats.open_to(STEPS, 0, ESCALATION, 1) == ['{"role":"lawyers"}'], "nobody is named twice"
     keys = seats.open_to(STEPS, 1, ESCALATION, 2)
     assert keys == ['{"pool":"b"}', '{"role":"lawyers"}', '{"permission":"a.b"}']
-    assert seats.whom(STEPS, 1, keys) == "b or lawyers or a.b"
+    assert asked_in_words(STEPS, 1, keys) == "b or lawyers or a.b"
 
 
 def fits(people: list[list[int]], needs: list[int]) -> bool:
