@@ -119,7 +119,7 @@ def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], 
     _check_object(value, producer)
     if key is not None:
         payload.check_name(key, f"the key of {definition.name}")
-    payload.check_text(origin.goal, f"the goal of {definition.name}")
+    payload.check_text(origin.goal, f"the goal of {definition.name}", payload.MAX_TEXT)
     text = payload.encode(dict(value), producer, conf.MAX_INPUT_BYTES)
     digest = canonical.digest(dict(value), producer)
     goal = origin.goal.strip() or f"{definition.name} {key or ''}".strip()
