@@ -10,6 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
@@ -97,6 +98,9 @@ class OfferedList(ModelAdmin):
     somebody made up is said to be none, and no query holds it.
     """
 
+    #: What makes the rows of a page; it sorts as offered in any case.
+    changelist_class: type[ChangeList] = ChangeList
+
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
         """Only what a filter reads. Django takes a lookup of any column, so one could search through candidates, or have a query fail."""
         offered = {getattr(one, "parameter_name", one) for one in self.get_list_filter(request)}  # type: ignore[arg-type]
@@ -107,8 +111,8 @@ class OfferedList(ModelAdmin):
             self.message_user(request, told, messages.ERROR)
         raise IncorrectLookupParameters
 
-    def get_changelist(self, request: HttpRequest, **options: Any) -> Any:
-        return type("OfferedChangeList", (AsOffered, super().get_changelist(request, **options)), {})
+    def get_changelist(self, request: HttpRequest, **_: Any) -> type[ChangeList]:
+        return type("OfferedChangeList", (AsOffered, self.changelist_class), {})
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any], *more: Any, **options: Any) -> Any:
         """Django filters by what is ticked as it comes, and fails where that can be no key of a row."""

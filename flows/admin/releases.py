@@ -53,6 +53,7 @@ class ReleaseAdmin(ReadOnlyAdmin):
     search_help_text = _("The whole name of a release")
     ordering = ("-pk",)
     change_form_template = "admin/outlast_flows/release/change_form.html"
+    changelist_class = ReleaseList
 
     # ------------------------------------------------------------------ permissions
 
@@ -64,9 +65,6 @@ class ReleaseAdmin(ReadOnlyAdmin):
         return super().has_view_permission(request, obj) or self.has_manage_permission(request)
 
     # ------------------------------------------------------------------ the list
-
-    def get_changelist(self, request: HttpRequest, **_: Any) -> type[ChangeList]:
-        return ReleaseList
 
     @admin.display(description=_("release"))
     def title(self, obj: Release) -> SafeString:
