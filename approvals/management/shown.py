@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from approvals.core.status import RequestKind
 from approvals.services.waiting import Waiting
 from approvals.store.waiting import Backlog
 from flows.management import words
@@ -33,31 +34,44 @@ def _request(row: Mapping[str, Any]) -> tuple[object, ...]:
 
 def detail(row: Mapping[str, Any]) -> str:
     """A request with what an answer needs; the model's part comes last and says so."""
+    is_form, filled_in = row["kind"] == RequestKind.ASK, row["filled_in"]
     lines = [
         ("request", row["id"]),
         ("status", row["status"]),
         ("goal", row["goal"]),
         ("workflow", f"{row['workflow']['flow']} {row['workflow']['key'] or row['workflow']['id']}"),
         ("asks", f"{row['asks']['whom']} (step {row['asks']['step']} of {row['asks']['of']})"),
-        ("given", f"{row['asks']['given']} of {row['asks']['need']}"),
+        (
+            "given",
+            ("1 of 1" if filled_in is not None else "0 of 1") if is_form else f"{row['asks']['given']} of {row['asks']['need']}",
+        ),
         ("expires", row["expires_at"] or "–"),
-        ("action", row["candidate"]["choice"] or "fill in a form"),
+        ("action", "fill in a form, in the admin or by the API" if is_form else action(row["candidate"])),
         ("digest", row["digest"]),
         ("answers", ", ".join(f"{one['verdict']} → {one['leads_to'] or '…'}" for one in row["answers"])),
     ]
     if row["may_answer"] is not None:
         lines.append(("may answer", row["may_answer"]["code"] or "yes"))
     reviews = [(one["at"], one["by"], one["verdict"], one["refused"] or "taken", one["comment"]) for one in row["reviews"]]
-    made = {"value": row["candidate"]["unverified_value"], "evidence": row["unverified_evidence"]}
+    value, evidence = row["candidate"]["unverified_value"], row["unverified_evidence"]
+    made = f"MADE BY A MODEL, NOT VERIFIED\n{words.as_json({'value': value, 'evidence': evidence})}"
+    if is_form:
+        made = f"THE FORM, AS ASKED\n{words.as_json(value)}"
+        made += f"\n\nWHAT WAS ANSWERED, NOT VERIFIED\n{words.as_json(filled_in)}" if filled_in is not None else ""
     return "\n\n".join(
         part
         for part in (
             words.table(("what", "is"), lines, whole=("is",)),
             words.table(("at", "by", "said", "became", "comment"), reviews),
-            f"MADE BY A MODEL, NOT VERIFIED\n{words.as_json(made)}",
+            made,
         )
         if part
     )
+
+
+def action(candidate: Mapping[str, Any]) -> str:
+    """What an approval allows: the choice, where one was made, or else what its node came to."""
+    return candidate["choice"] or f"what step “{candidate['from_node']}” came to"
 
 
 def waiting(found: Waiting, open_now: Sequence[Backlog]) -> str:

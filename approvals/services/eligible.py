@@ -11,7 +11,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from approvals.core.seats import key, unfilled
-from approvals.models.wording import step_in_words
+from approvals.models.wording import audience_in_words, step_in_words
 from approvals.services import people
 
 
@@ -28,14 +28,18 @@ def lacking(steps: Sequence[Mapping[str, Any]], requester: Any, using: str, *, s
     if short is None:
         return ""
     step, alone = steps[short], len(able[short])
-    told = {"number": short + 1, "name": step_in_words(step), "need": step["need"], "found": alone}
+    told = {"number": short + 1, "name": _named(step), "need": step["need"], "found": alone, "right": people.ANSWER}
     if alone < step["need"]:
-        return (
+        said = (
             _(
                 "nobody would be able to answer: step %(number)s asks %(name)s, %(need)s must answer, and %(found)s may (active, with the "
-                "permission to answer, and not accountable for this workflow)"
+                "permission %(right)s, and not accountable for this workflow)"
             )
             % told
+        )
+        pool = step["audience"].get("pool")
+        return (
+            said if pool is None or people.is_pool(pool, using) else said + _("; there is no pool %(pool)s yet") % {"pool": pool}
         )
     return (
         _(
@@ -44,6 +48,12 @@ def lacking(steps: Sequence[Mapping[str, Any]], requester: Any, using: str, *, s
         )
         % told
     )
+
+
+def _named(step: Mapping[str, Any]) -> str:
+    """What its author calls it, and whom it asks where that says something else."""
+    named, asked = step_in_words(step), audience_in_words(step["audience"])
+    return named if named == asked else f"{named} ({asked})"
 
 
 def _persons(audience: Mapping[str, str], barred: Hashable, most: int, using: str) -> list[Hashable]:

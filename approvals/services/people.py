@@ -63,6 +63,11 @@ def pools(user: Any, using: str) -> frozenset[str]:
     return frozenset(Pool.objects.using(using).filter(members=user.pk).values_list("name", flat=True))
 
 
+def is_pool(name: str, using: str) -> bool:
+    """Whether there is a reviewer pool of that name."""
+    return Pool.objects.using(using).filter(name=name).exists()
+
+
 # ---------------------------------------------------------------------- persons
 
 

@@ -63,7 +63,7 @@ def check_migrated(databases: Sequence[str] | None = None, **_: Any) -> list[che
         return []
     if not pending:
         return []
-    message = f"The tables of Outlast in database {alias!r} are not those of this code: {', '.join(pending[:3])} not applied."
+    message = f"The tables of Outlast in database {alias!r} are not those of this code: {_some(pending)} not applied."
     hint = "Run `manage.py migrate`; where it is `migrate` that says this, it is about to."
     return [checks.Warning(message, hint=hint, id="outlast_flows.W105")]
 
@@ -79,6 +79,10 @@ def check_named(databases: Sequence[str] | None = None, **_: Any) -> list[checks
     except DatabaseError:  # away, or users are in another database: then nobody knows
         return []
     return [_missing(one) for one in found]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _cannot_go_on(one: deployed.Finding) -> checks.CheckMessage:

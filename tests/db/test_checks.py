@@ -17,6 +17,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 import flows
 from flows import COMPLETE, ESCALATE, Activity, Deadline, End, Wait, checks, policies
+from flows.checks import database
 from flows.models import Workflow
 from flows.store import faults
 from flows.testing import Clock, LocalWorker
@@ -53,6 +54,10 @@ def test_tables_that_are_not_there_are_said(monkeypatch: pytest.MonkeyPatch) -> 
         assert (message.id, message.level) == ("outlast_flows.W105", django_checks.WARNING)
         assert f"outlast_flows.{newest} not applied" in message.msg
         assert "manage.py migrate" in str(message.hint)
+        monkeypatch.setattr(database, "_pending", lambda _alias: [f"outlast_flows.{number}" for number in range(5)])
+        (message,) = checks.check_migrated(databases=["default"])
+        assert "outlast_flows.2 and 2 more not applied" in message.msg
+        monkeypatch.undo()
         assert checks.check_versions(databases=["default"]) == checks.check_named(databases=["default"]) == []
     finally:
         MigrationRecorder(connection).record_applied("outlast_flows", newest)

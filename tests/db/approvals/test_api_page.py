@@ -21,6 +21,7 @@ from approvals.models import Review
 from approvals.views.description import described
 from tests.support.api import api
 from tests.support.approving import World
+from tests.support.filling import OrderParts
 from tests.support.laddering import POOL, ask_long
 
 __all__ = ["api"]
@@ -50,7 +51,8 @@ def over_http(client: Client) -> Any:
 
     def urlopen(request: Any) -> Any:
         headers = {name: value for name, value in request.header_items() if name.lower() != "content-type"}
-        path = urlsplit(request.full_url).path
+        parts = urlsplit(request.full_url)
+        path = f"{parts.path}?{parts.query}" if parts.query else parts.path
         if request.data is None:
             response = client.get(path, headers=headers)
         else:
@@ -71,13 +73,14 @@ def test_the_program_answers_with_its_token(world: World, names: Any, settings: 
     client = Client(enforce_csrf_checks=True)
     names["urlopen"] = over_http(client)
     request, other, token = world.ask({"text": "Good."}), world.ask({"text": "Bad."}), names["token_for"](world.rita)
+    form = world.ask(flow=OrderParts)
 
     def looks_right(shown: Any) -> bool:
         return shown["candidate"]["unverified_value"]["text"] == "Good."
 
     for _ in range(2):
         names["approve_all_that_is_sound"]("http://testserver/approvals", token, looks_right)
-    assert (world.status(request), world.status(other)) == ("approved", "pending")
+    assert [world.status(one) for one in (request, other, form)] == ["approved", "pending", "pending"]
     assert Review.objects.get().by == world.rita
     with pytest.raises(HTTPError) as refused:
         names["call"]("http://testserver/approvals/requests", token + "x")

@@ -8,9 +8,11 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.core.management import get_commands
 
+from approvals.management import shown
 from approvals.models import Delegation, Request, Review
 from tests.support.approving import ROLE, World
 from tests.support.commanding import approvals_cli
+from tests.support.filling import OrderParts, fill
 from tests.support.laddering import POOL, ask_long
 
 __all__ = ["approvals_cli"]
@@ -47,6 +49,7 @@ def test_show(world: World, approvals_cli: Any) -> None:
     ran = approvals_cli("show", request.pk)
     assert ran.code == 0
     assert request.digest in ran.out
+    assert "fill in a form" not in ran.out
     assert "\x1b" not in ran.out
     assert ran.out.index("MADE BY A MODEL, NOT VERIFIED") > ran.out.index("Better.")
     found = approvals_cli("show", second.pk, "--json").json
@@ -55,6 +58,25 @@ def test_show(world: World, approvals_cli: Any) -> None:
     assert found["may_answer"]["code"] == "SELF_APPROVAL"
     for number in ("7777", "x", "9" * 19, "9" * 30, "\u0661"):
         assert "There is no approval request" in approvals_cli("show", number).err
+
+
+def test_what_an_approval_allows_is_the_choice_or_what_a_step_came_to() -> None:
+    assert shown.action({"choice": "propose_patch", "from_node": "propose"}) == "propose_patch"
+    assert shown.action({"choice": None, "from_node": "order"}) == "what step “order” came to"
+
+
+@pytest.mark.req("C6")
+def test_show_a_form(world: World, approvals_cli: Any) -> None:
+    request = world.ask(flow=OrderParts)
+    ran = approvals_cli("show", request.pk)
+    assert "fill in a form" in ran.out
+    assert "0 of 1" in ran.out
+    assert ran.out.index("THE FORM, AS ASKED") < ran.out.index("wanted_by")
+    assert "MADE BY A MODEL" not in ran.out
+    fill(world, request, wanted_by="2026-12-24")
+    ran = approvals_cli("show", request.pk)
+    assert "1 of 1" in ran.out
+    assert ran.out.index("WHAT WAS ANSWERED, NOT VERIFIED") < ran.out.index("2026-12-24")
 
 
 def test_decide(world: World, approvals_cli: Any) -> None:

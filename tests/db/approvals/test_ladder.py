@@ -10,6 +10,7 @@ from django.contrib.auth import get_user_model
 
 import flows
 from approvals.models import Pool, Request, Review
+from approvals.services.eligible import lacking
 from flows.models import Notice, Wait
 from tests.support.approving import ROLE, World
 from tests.support.laddering import LONG, MANAGERS, POOL, PublishLongNews, PublishPersonally, ask_long, somebody
@@ -108,12 +109,27 @@ def test_an_empty_pool_means_nobody_and_nobody_is_asked(world: World, settings: 
     assert (row.status, row.outcome, row.error_code, row.node) == ("waiting", "HUMAN_REQUIRED", "NOBODY_ELIGIBLE", "ask")
     wait = Wait.objects.get(workflow=row, closed_at=None)
     assert wait.reason.startswith(f"nobody would be able to answer: step 2 asks pool {POOL}, 1 must answer, and 0 may")
+    assert "outlast_approvals.answer_request" in wait.reason
+    assert "there is no pool" not in wait.reason
     assert not Request.objects.exists()
     assert Notice.objects.get().code == "NOBODY_ELIGIBLE"
     somebody("lena", pool=POOL)
     flows.resume(run, by=None)
     world.worker.run()
     assert Request.objects.get().status == "pending"
+
+
+@pytest.mark.req("F5")
+def test_a_pool_that_nobody_made_is_said(world: World, settings: Any) -> None:
+    settings.OUTLAST = {"REFUSE_UNANSWERABLE": True}
+    PublishLongNews.start({"values": [LONG]}, by=world.robin)
+    world.worker.run()
+    assert Wait.objects.get(closed_at=None).reason.endswith(f"; there is no pool {POOL} yet")
+
+
+def test_a_step_with_a_name_of_its_own_says_whom_it_asks() -> None:
+    steps = [{"name": "Legal", "audience": {"pool": POOL}, "need": 1}]
+    assert f"step 1 asks Legal (pool {POOL})" in lacking(steps, None, "default", self_approval=True)
 
 
 @pytest.mark.req("F5")
