@@ -46,7 +46,7 @@ class RequestAdmin(SeveralPages):
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
         """Of what waits not that it does; of what was decided nothing that only matters while something waits."""
         queue = queue_of(request)
-        without = {"answered": ("expires", "looks"), "all": ()}.get(queue or "", ("chip",))
+        without = {"answered": ("expires", "looks"), "all": ("looks",)}.get(queue or "", ("chip",))
         return tuple(name for name in self.list_display if name not in without)
 
     @admin.display(description=_("request"))

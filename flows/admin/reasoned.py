@@ -22,11 +22,14 @@ from flows.services.identify import MAX_REASON
 class LeadingForm(forms.Form):
     """Refused, it comes back with the focus on the first field that is wrong: nobody looks for it from the top of the page."""
 
-    def full_clean(self) -> None:
-        super().full_clean()
-        wrong = next((field for field in self.visible_fields() if field.name in self.errors), None)
-        if wrong is not None:
-            wrong.field.widget.attrs["autofocus"] = True
+    def add_error(self, field: str | None, error: Any) -> None:
+        """Also what a service said of it after the form itself had found nothing wrong."""
+        super().add_error(field, error)
+        wrong = [bound for bound in self.visible_fields() if bound.name in self.errors]
+        for bound in wrong:
+            bound.field.widget.attrs.pop("autofocus", None)
+        if wrong:
+            wrong[0].field.widget.attrs["autofocus"] = True
 
 
 class Words(forms.CharField):
