@@ -15,6 +15,7 @@ from uuid import UUID
 from flows.core.deadlines import EXPIRED, GOES_ON, KINDS, RECORDED
 from flows.core.protocol import FOR_PEOPLE
 from flows.store.sql import literals, run
+from flows.store.waking import woken
 
 #: Those of which `flows.services.deadlines` tells. A breached commitment says so itself.
 EVENTFUL = tuple(kind for kind, row in KINDS.items() if row.event == EXPIRED)
@@ -53,12 +54,7 @@ WITH old AS (
     FROM old WHERE live AND NOT for_people ORDER BY workflow_id, goes_on, id
 ), moved AS (
     UPDATE outlast_workflow w
-    SET wake_seq = w.wake_seq + 1, status = CASE WHEN due.was = 'waiting' THEN 'runnable' ELSE w.status END,
-        outcome = CASE WHEN due.was = 'waiting' THEN '' ELSE w.outcome END,
-        version = w.version + CASE WHEN due.was = 'waiting' THEN 1 ELSE 0 END,
-        rank = CASE WHEN due.was = 'waiting' THEN flows_now() - w.priority * %(priority_seconds)s::int * interval '1 second'
-                    ELSE w.rank END,
-        due_at = CASE WHEN due.was = 'waiting' THEN NULL ELSE w.due_at END, updated_at = flows_now()
+    SET {woken("due.was")}
     FROM due WHERE w.id = due.workflow_id
     RETURNING w.*, due.was, due.kind AS timer_kind, due.id AS timer_id
 ), waits AS (
