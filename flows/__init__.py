@@ -15,6 +15,7 @@ from flows.core.commitments import Commits
 from flows.core.context import Context, Fact, Untrusted
 from flows.core.definition import Flow as _Flow
 from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
+from flows.core.events import About
 from flows.core.fields import Field
 from flows.core.nodes import (
     COMPLETE,
@@ -164,6 +165,7 @@ __all__ = [
     "RELEASE",
     "RESERVE",
     "RESUME_PINNED",
+    "About",
     "Activity",
     "Approval",
     "Ask",

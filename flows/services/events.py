@@ -12,6 +12,7 @@ from flows.conf import conf
 from flows.core import canonical
 from flows.core import payload as encoding
 from flows.core.errors import PayloadError
+from flows.core.events import About, whole
 from flows.models import EventStatus
 from flows.services import identify
 from flows.services.hinting import hint_ready
@@ -41,24 +42,38 @@ class Received:
         return self.answer in (Reception.ACCEPTED, Reception.KEPT)
 
 
-def signal(event_id: str, type: str, *, key: str, payload: Mapping[str, Any] | None = None, using: str | None = None) -> Received:
+def signal(
+    event_id: str,
+    type: str,
+    *,
+    key: str,
+    payload: Mapping[str, Any] | None = None,
+    about: About | None = None,
+    position: int | None = None,
+    using: str | None = None,
+) -> Received:
     """Deliver an event; atomic with the caller's transaction. The same id and payload again changes nothing.
 
     Args:
         event_id: the sender's stable id; it is consumed once. type, key: the channel, matched with waits exactly.
         payload: a JSON object; data, never instructions.
+        about: what the sender says that it answers. position: its place in the stream of its channel, a whole number from 0.
     Raises:
-        PayloadError: id, type, key or payload cannot be stored; nothing was kept.
+        PayloadError: id, type, key, payload, about or position cannot be stored; nothing was kept.
     """
     alias = identify.alias(using)
     for name, value in (("event id", event_id), ("event type", type), ("event key", key)):
         encoding.check_name(value, name)
+    if about is not None and not isinstance(about, About):
+        raise PayloadError("about=", f"must be a flows.About, got {about!r:.80}")
+    whole(position, "position=")
     text, hashed = _encode(event_id, payload)
+    arrival = store.Arrival(event_id, type, key, text, hashed, about or store.NOTHING, position)
     with committing("signal", alias):
         locks.channel(type, key, alias)
-        event = store.record(event_id, type, key, text, hashed, alias)
+        event = store.record(arrival, alias)
         if (event.payload_hash, event.type, event.key) != (hashed, type, key):
-            store.record_conflict(event_id, type, key, text, hashed, alias)
+            store.record_conflict(arrival, alias)
             return Received(Reception.CONFLICT, event_id)
         if not event.created and event.status != EventStatus.PENDING:
             return Received(Reception.ALREADY, event_id)

@@ -7,13 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from flows.core.events import About
 from flows.store.sql import run
 from flows.store.waking import LOGGED, MOVED
 
+#: What most events say they are about.
+NOTHING = About()
+
 RECORD = """
 WITH event AS (
-    INSERT INTO outlast_event (event_id, type, key, payload, payload_hash, status, deliveries, observed_at)
-    VALUES (%(event_id)s, %(type)s, %(key)s, %(payload)s::jsonb, %(hash)s, 'pending', 1, flows_now())
+    INSERT INTO outlast_event (
+        event_id, type, key, payload, payload_hash, status, deliveries, about_workflow, about_epoch, about_intent, about_wait, position,
+        observed_at)
+    VALUES (%(event_id)s, %(type)s, %(key)s, %(payload)s::jsonb, %(hash)s, 'pending', 1, %(about_workflow)s::uuid, %(about_epoch)s::int,
+        %(about_intent)s::int, %(about_wait)s::bigint, %(position)s::bigint, flows_now())
     ON CONFLICT (event_id) WHERE status <> 'conflict' DO UPDATE SET deliveries = outlast_event.deliveries + 1
     RETURNING id, payload_hash, type, key, status, (xmax = 0) AS created, workflow_id
 ), waiting AS (
@@ -24,6 +31,35 @@ WITH event AS (
 SELECT e.id, e.payload_hash, e.type, e.key, e.status, e.created, e.workflow_id, x.workflow, x.wait
 FROM event e LEFT JOIN waiting x ON true
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An event as it came: its id, channel, content (and the digest of it), what it is about, and its position in its stream."""
+
+    event_id: str
+    type: str
+    key: str
+    payload: str
+    digest: str
+    about: About = NOTHING
+    position: int | None = None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The same as parameters of a statement."""
+        return {
+            "event_id": self.event_id,
+            "type": self.type,
+            "key": self.key,
+            "payload": self.payload,
+            "hash": self.digest,
+            "about_workflow": self.about.workflow,
+            "about_epoch": self.about.epoch,
+            "about_intent": self.about.intent,
+            "about_wait": self.about.wait,
+            "position": self.position,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +76,26 @@ class Recorded:
     waits: list[tuple[UUID, int]]
 
 
-def record(event_id: str, event_type: str, key: str, payload: str, payload_hash: str, using: str) -> Recorded:
+def record(arrival: Arrival, using: str) -> Recorded:
     """Keep a delivery (the same event id again only counts) and lock the workflows that wait on its channel, which must be locked."""
-    params = {"event_id": event_id, "type": event_type, "key": key, "payload": payload, "hash": payload_hash}
-    rows = run("record event", RECORD, params, using)
+    rows = run("record event", RECORD, arrival.params, using)
     first = rows[0]
     waits = [(row[7], row[8]) for row in rows if row[7] is not None]
     return Recorded(first[0], first[1], first[2], first[3], first[4], first[5], first[6], waits)
 
 
 CONFLICT = """
-INSERT INTO outlast_event (event_id, type, key, payload, payload_hash, status, deliveries, observed_at)
-VALUES (%(event_id)s, %(type)s, %(key)s, %(payload)s::jsonb, %(hash)s, 'conflict', 1, flows_now())
+INSERT INTO outlast_event (
+    event_id, type, key, payload, payload_hash, status, deliveries, about_workflow, about_epoch, about_intent, about_wait, position, observed_at)
+VALUES (%(event_id)s, %(type)s, %(key)s, %(payload)s::jsonb, %(hash)s, 'conflict', 1, %(about_workflow)s::uuid, %(about_epoch)s::int,
+    %(about_intent)s::int, %(about_wait)s::bigint, %(position)s::bigint, flows_now())
 ON CONFLICT (event_id, payload_hash) WHERE status = 'conflict' DO NOTHING
 """
 
 
-def record_conflict(event_id: str, event_type: str, key: str, payload: str, payload_hash: str, using: str) -> None:
+def record_conflict(arrival: Arrival, using: str) -> None:
     """Keep what came under a known event id with other content; it is shown and never consumed."""
-    params = {"event_id": event_id, "type": event_type, "key": key, "payload": payload, "hash": payload_hash}
-    run("record conflict", CONFLICT, params, using)
+    run("record conflict", CONFLICT, arrival.params, using)
 
 
 EARLY = """

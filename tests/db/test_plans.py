@@ -219,7 +219,7 @@ def test_load_and_owner(busy: LocalWorker) -> None:
 
 
 def test_signals(busy: LocalWorker) -> None:
-    event = {"event_id": "e-new", "type": "t.asked", "key": "live-3", "payload": "{}", "hash": "x"}
+    event = events.Arrival("e-new", "t.asked", "live-3", "{}", "x").params
     plan = good(explain(events.RECORD, event), 60)
     assert "outlast_wait_channel" in plan.indexes
     assert good(explain(events.EARLY, {"type": "t.asked", "key": "live-3"}), 10).indexes == {"outlast_event_early"}

@@ -276,3 +276,18 @@ def test_a_pause_between_two_waits_whose_events_are_there(
     flows.resume(run)
     worker.run()
     assert status(run)[0] == "complete"
+
+
+def test_what_a_signal_is_about_and_its_position_are_kept(worker: LocalWorker, asking: Any) -> None:
+    about = flows.About(workflow=asking.id, epoch=0, intent=1)
+    assert flows.signal("e1", "t.asked", key="k", about=about, position=7).answer == "accepted"
+    kept = Event.objects.get()
+    assert (kept.about_workflow, kept.about_epoch, kept.about_intent, kept.about_wait) == (asking.id, 0, 1, None)
+    assert kept.position == 7
+
+
+@pytest.mark.parametrize("given", [{"about": {"workflow": "x"}}, {"position": -1}, {"position": "7"}, {"position": True}])
+def test_what_it_cannot_be_about_is_refused_and_nothing_kept(given: dict[str, Any]) -> None:
+    with pytest.raises(flows.errors.PayloadError):
+        flows.signal("e1", "t.asked", key="k", **given)
+    assert not Event.objects.exists()
