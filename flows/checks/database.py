@@ -23,7 +23,7 @@ CLOCK = "SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure('flows_now()')"
 @checks.register(checks.Tags.database)
 def check_clock(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
     """The durable clock is the plain one. A test kit may have made it movable; no test kit belongs here."""
-    alias = _may_ask(databases)
+    alias = may_ask(databases)
     if alias is None:
         return []
     try:
@@ -43,11 +43,11 @@ def check_clock(databases: Sequence[str] | None = None, **_: Any) -> list[checks
 @checks.register(checks.Tags.database)
 def check_versions(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
     """Live runs can go on with the definitions that are loaded here, or be migrated to them (G2)."""
-    alias = _may_ask(databases)
+    alias = may_ask(databases)
     if alias is None:
         return []
     try:
-        found = deployed.findings(alias) if not _pending(alias) else []  # check_migrated says so
+        found = deployed.findings(alias) if not pending(alias) else []  # check_migrated says so
     except OperationalError:  # check_clock says so
         return []
     return [_cannot_go_on(one) for one in found]
@@ -56,14 +56,14 @@ def check_versions(databases: Sequence[str] | None = None, **_: Any) -> list[che
 @checks.register(checks.Tags.database)
 def check_migrated(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
     """The record's tables are those of this code. A warning, because `migrate` itself asks before it makes them."""
-    alias = _may_ask(databases)
+    alias = may_ask(databases)
     try:
-        pending = _pending(alias) if alias is not None else []
+        unapplied = pending(alias) if alias is not None else []
     except OperationalError:
         return []
-    if not pending:
+    if not unapplied:
         return []
-    message = f"The tables of Outlast in database {alias!r} are not those of this code: {_some(pending)} not applied."
+    message = f"The tables of Outlast in database {alias!r} are not those of this code: {_some(unapplied)} not applied."
     hint = "Run `manage.py migrate`; where it is `migrate` that says this, it is about to."
     return [checks.Warning(message, hint=hint, id="outlast_flows.W105")]
 
@@ -71,9 +71,9 @@ def check_migrated(databases: Sequence[str] | None = None, **_: Any) -> list[che
 @checks.register(checks.Tags.database)
 def check_named(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
     """The policies, groups and permissions that flows name are there."""
-    alias = _may_ask(databases)
+    alias = may_ask(databases)
     try:
-        if alias is None or _pending(alias):
+        if alias is None or pending(alias):
             return []
         found = missing.findings((flow.definition for flow in declared_flows()), alias)
     except DatabaseError:  # away, or users are in another database: then nobody knows
@@ -98,7 +98,7 @@ def _missing(one: missing.Missing) -> checks.CheckMessage:
     return checks.Warning(one.message, hint=one.hint, obj=one.where, id="outlast_flows.W107")
 
 
-def _may_ask(databases: Sequence[str] | None) -> str | None:
+def may_ask(databases: Sequence[str] | None) -> str | None:
     """The record's alias, if it is one of these and can be asked."""
     alias = value_of("DATABASE")
     if not isinstance(alias, str) or alias not in (databases or ()) or not is_sound():
@@ -106,7 +106,7 @@ def _may_ask(databases: Sequence[str] | None) -> str | None:
     return alias if alias in connections and connections[alias].vendor == "postgresql" else None
 
 
-def _pending(alias: str) -> list[str]:
+def pending(alias: str) -> list[str]:
     """Migrations of ours that are not applied."""
     executor = MigrationExecutor(connections[alias])
     ours = [node for node in executor.loader.graph.leaf_nodes() if node[0] in LABELS]

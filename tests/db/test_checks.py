@@ -54,7 +54,7 @@ def test_tables_that_are_not_there_are_said(monkeypatch: pytest.MonkeyPatch) -> 
         assert (message.id, message.level) == ("outlast_flows.W105", django_checks.WARNING)
         assert f"outlast_flows.{newest} not applied" in message.msg
         assert "manage.py migrate" in str(message.hint)
-        monkeypatch.setattr(database, "_pending", lambda _alias: [f"outlast_flows.{number}" for number in range(5)])
+        monkeypatch.setattr(database, "pending", lambda _alias: [f"outlast_flows.{number}" for number in range(5)])
         (message,) = checks.check_migrated(databases=["default"])
         assert "outlast_flows.2 and 2 more not applied" in message.msg
         monkeypatch.undo()
