@@ -33,6 +33,7 @@ from flows.core.nodes import (
     Sleep,
     Step,
     Wait,
+    Window,
 )
 from flows.core.policies import BREACH, CANCEL, DEGRADE, ESCALATE, FAIL, HUMAN, RELEASE, Checkpoint, Deadline, Retry, Visits
 from flows.core.releases import MIGRATE, RESUME_PINNED, restart_from
@@ -203,6 +204,7 @@ __all__ = [
     "Verdict",
     "Visits",
     "Wait",
+    "Window",
     "acancel",
     "acancel_intent",
     "adescribe",

@@ -25,6 +25,7 @@ CATALOGUE: dict[str, str] = {
     "W105": "the record's tables are not those of this code",
     "W106": "a policy that a flow names and nobody has published",
     "W107": "a group or a permission that a flow or a setting names, and that does not exist",
+    "W116": "a calendar by which something counts and that nobody has published",
     "W111": "Celery acknowledges late",
     "W112": "the Redis transport keeps unacknowledged messages",
     "W113": "Celery keeps results",

@@ -93,6 +93,8 @@ def _cannot_go_on(one: deployed.Finding) -> checks.CheckMessage:
 
 
 def _missing(one: missing.Missing) -> checks.CheckMessage:
+    if one.kind == missing.CALENDAR:
+        return checks.Warning(one.message, hint=one.hint, obj=one.where, id="outlast_flows.W116")
     if one.kind == missing.POLICY:
         return checks.Warning(one.message, hint=one.hint, obj=one.where, id="outlast_flows.W106")
     return checks.Warning(one.message, hint=one.hint, obj=one.where, id="outlast_flows.W107")

@@ -20,7 +20,7 @@ from typing import Any
 from flows.core import given, moves
 from flows.core.deadlines import WORKFLOWS
 from flows.core.decide import Decided
-from flows.core.history import BEGUN, KNOWN, Asked, History, Logged, Passed, Waited
+from flows.core.history import BEGUN, COUNTED_BY, KNOWN, Asked, History, Logged, Passed, Waited
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import first_step
 from flows.core.policies import DEGRADE, RELEASE
@@ -135,6 +135,7 @@ class Course:
             ),
             passed=self.passed(t),
             words=MappingProxyType({(one.kind, one.name): one.on_expiry for one in self.history.deadlines}),
+            calendars={one.name: one for name in t.words(COUNTED_BY) if (one := history.calendars.get(name)) is not None},
         )
 
     def asked(self) -> list[Asked]:

@@ -14,8 +14,9 @@ That one has passed is an event, of every kind and whatever its policy is (L1); 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from flows.core.policies import BREACH, CANCEL, DEGRADE, ESCALATE, FAIL, HUMAN, RELEASE, Deadline, Expiry
@@ -149,14 +150,14 @@ def releases(late_ones: Iterable[Late]) -> tuple[str, ...]:
     return tuple(one.name if one.kind == TimerKind.COMMITMENT_DEADLINE else "" for one in going)
 
 
-def from_the_start(definition: Definition) -> dict[str, list[Any]]:
-    """The timers that a start sets, by the names that its statement gives them."""
+def from_the_start(definition: Definition, lasts: Callable[[Deadline], timedelta]) -> dict[str, list[Any]]:
+    """The timers that a start sets, by the names that its statement gives them. `lasts`: how long each takes that begins now."""
     found = [(kind, name, one) for (kind, name), one in definition.deadlines.items() if kind != TimerKind.FRESHNESS]
     return {
         "timer_kinds": [kind for kind, _, _ in found],
         "timer_names": [name for _, name, _ in found],
         "timer_policies": [one.word for _, _, one in found],
-        "timer_spans": [one.after for _, _, one in found],
+        "timer_spans": [lasts(one) for _, _, one in found],
     }
 
 

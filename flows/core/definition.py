@@ -105,6 +105,11 @@ class Definition:
         return found
 
     @cached_property
+    def calendars(self) -> frozenset[str]:
+        """The calendars by which some node of this flow counts when it is entered."""
+        return frozenset(name for node in self.nodes.values() for name in node.calendars)
+
+    @cached_property
     def freshness(self) -> Mapping[str, Deadline]:
         """The freshness budgets that have a policy, by the name of what must be fresh."""
         return {name: one for (kind, name), one in self.deadlines.items() if kind == TimerKind.FRESHNESS}

@@ -12,6 +12,7 @@ outside       a function of the new definition is not pure
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from flows.core.course import BESIDE, Course
@@ -34,7 +35,9 @@ class Problem(NamedTuple):
 def now(course: Course) -> State:
     """The state of a workflow whose log was followed to its end."""
     last = course.history.log[-1]
-    return course.state(last._replace(seq=last.seq + 1, trigger="", ref=""), closing=False)
+    state = course.state(last._replace(seq=last.seq + 1, trigger="", ref=""), closing=False)
+    newest = sorted(course.history.calendars.values(), key=lambda one: one.version)
+    return replace(state, calendars={one.name: one for one in newest})
 
 
 def pending(course: Course, definition: Definition, node: str) -> Iterator[Problem]:

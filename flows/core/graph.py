@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from flows.core.definition import Definition
 from flows.core.drawing import HEIGHT, Arrow, Box, clean, draw
-from flows.core.nodes import Branch, Decision, End
+from flows.core.nodes import Branch, Decision, End, Sleep
 from flows.core.nodes.base import Node
 from flows.core.policies import Deadline
 
@@ -39,7 +39,10 @@ def details(node: Node) -> str:
         return node.outcome.lower()
     deadline = getattr(node, "deadline", None) or getattr(node, "expires", None)
     if isinstance(deadline, Deadline):
-        return f"{node.kind}, {_span(deadline.after)} at most"
+        return f"{node.kind}, {_time(deadline)} at most"
+    if isinstance(node, Sleep) and node.calendars:
+        (calendar,) = node.calendars
+        return f"{node.kind}, {_span(node.business)} of {calendar}" if node.business else f"{node.kind}, until {calendar} is open"
     span = getattr(node, "span", None)
     return f"{node.kind}, {_span(span)}" if isinstance(span, timedelta) else node.kind
 
@@ -102,7 +105,12 @@ def _title(definition: Definition) -> str:
 
 
 def _deadline(deadline: Deadline) -> str:
-    return f"{_span(deadline.after)} after the start: {deadline.word.removeprefix('node:')}"
+    return f"{_time(deadline)} after the start: {deadline.word.removeprefix('node:')}"
+
+
+def _time(deadline: Deadline) -> str:
+    """How long a deadline takes, and of which time."""
+    return f"{_span(deadline.after)} of {deadline.calendar}" if deadline.business is not None else _span(deadline.after)
 
 
 def _span(span: timedelta) -> str:

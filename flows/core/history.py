@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from flows.core.calendars import Calendar
+
 #: In the note of a cancel that the engine decided (a deadline's policy), and of an arrow past an activity that was in doubt.
 BY_ENGINE, IN_DOUBT = "decided", "doubt"
 #: In the note of an arrow that ends an attempt: its own effect was known to have happened; effects of its visit had been begun.
 KNOWN, BEGUN = "known", "begun"
+#: In the note of an arrow to a node that counts by calendars: their versions, as NAME@VERSION.
+COUNTED_BY = "calendar"
 
 
 class Logged(NamedTuple):
@@ -181,6 +185,7 @@ class History:
         attempts: by activity and number. waits, asked: in the order in which they were opened.
         deadlines: those that have passed, by timer. judged: verdicts by the workflow's version then. observed, verified: in order.
         result: the workflow's. release: that it is pinned to now; None: not known. releases: the names of all.
+        calendars: every version, by NAME@VERSION.
     """
 
     id: str
@@ -202,6 +207,7 @@ class History:
     result: Any = None
     release: str | None = None
     releases: frozenset[str] = frozenset()
+    calendars: Mapping[str, Calendar] = field(default_factory=dict)
 
 
 class Drift(NamedTuple):

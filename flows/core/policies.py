@@ -44,6 +44,7 @@ class Deadline:
 
     Args:
         days, hours, minutes, seconds: the span from the moment the wait (or the workflow) begins.
+        business: in their place, a span of the time in which `calendar` is open: business=hours(8), calendar="office".
         then: the name of a node (another way is tried), or
             ESCALATE: a person decides; the accountable user is told, and those of `escalate_to`. HUMAN: the accountable user alone.
             CANCEL, FAIL: the workflow ends so.
@@ -57,6 +58,8 @@ class Deadline:
     then: str
     to: str
     escalate_to: tuple[str, ...]
+    business: timedelta | None
+    calendar: str
 
     def __init__(
         self,
@@ -65,6 +68,8 @@ class Deadline:
         hours: float = 0,
         minutes: float = 0,
         seconds: float = 0,
+        business: timedelta | None = None,
+        calendar: str = "",
         then: str | Expiry,
         to: str = "",
         escalate_to: str | Iterable[str] = (),
@@ -72,9 +77,17 @@ class Deadline:
         for unit, amount in (("days", days), ("hours", hours), ("minutes", minutes), ("seconds", seconds)):
             typed.must(f"Deadline({unit}=…)", amount, typed.NUMBERS, f"Deadline({unit}=2, then=ESCALATE)")
         after = span("Deadline(…)", days=days, hours=hours, minutes=minutes, seconds=seconds)
+        typed.must("Deadline(calendar=…)", calendar, (str,), 'Deadline(business=hours(8), calendar="office", then=ESCALATE)')
+        if business is not None:
+            typed.span("Deadline(business=…)", business, 'Deadline(business=hours(8), calendar="office", then=ESCALATE)')
+            if after != timedelta(0):
+                raise DefinitionError("A Deadline takes either business= or days, hours, minutes and seconds.")
+            after = bounded("Deadline(business=…)", business)
         if after <= timedelta(0):
             raise DefinitionError("A Deadline needs a span: Deadline(hours=2, then=ESCALATE).")
         object.__setattr__(self, "after", after)
+        object.__setattr__(self, "business", business)
+        object.__setattr__(self, "calendar", calendar)
         people = typed.texts("Deadline(escalate_to=…)", escalate_to or (), 'escalate_to="duty officers", a group or a permission')
         if to and not (isinstance(then, Expiry) and then in LEADS_ON):
             raise DefinitionError(

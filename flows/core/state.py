@@ -11,6 +11,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
+from flows.core.calendars import Calendar
 from flows.core.errors import Failure
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -66,6 +67,7 @@ class State:
         now: the durable clock at the time of the decision.
         passed: deadlines that are over and were not handled yet, as (kind of timer, name). words: the policy that each was set with
             (`Deadline.word`), which holds whatever the definition says by now.
+        calendars: the newest version of each calendar that the flow counts by.
     """
 
     workflow_id: str
@@ -85,6 +87,7 @@ class State:
     passed: tuple[tuple[str, str], ...] = ()
     words: Mapping[tuple[str, str], str] = field(default_factory=dict)
     dice: float = 0.0
+    calendars: Mapping[str, Calendar] = field(default_factory=lambda: EMPTY)
 
 
 @dataclass(frozen=True, slots=True)

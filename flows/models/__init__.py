@@ -2,6 +2,7 @@
 
 from flows.models.activity import Activity, Attempt
 from flows.models.budget import Budget, BudgetEntry
+from flows.models.calendar import Calendar
 from flows.models.candidate import Candidate
 from flows.models.commitment import Commitment
 from flows.models.event import Event, EventStatus
@@ -20,6 +21,7 @@ __all__ = [
     "Attempt",
     "Budget",
     "BudgetEntry",
+    "Calendar",
     "Candidate",
     "Commitment",
     "Competence",

@@ -13,7 +13,7 @@ from flows.core.course import looks_again
 from flows.core.decide import DEFINITION_FAULT, Decided
 from flows.core.effects import OperationStatus
 from flows.core.errors import PayloadError
-from flows.core.history import BEGUN, IN_DOUBT, KNOWN
+from flows.core.history import BEGUN, COUNTED_BY, IN_DOUBT, KNOWN
 from flows.core.nodes.activity import Activity
 from flows.core.protocol import ASKING, ActivityStatus, AttemptOutcome, Outcome, Status, TimerKind, WaitStatus
 from flows.core.verdicts import Verdict
@@ -102,7 +102,7 @@ def parking(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | N
     arrow.visit = move.visit_after(owned.state.visits)
     _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)
-    return _note(arrow, decided, move.via)
+    return _counted(owned, _note(arrow, decided, move.via), move.node)
 
 
 def beside(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | None) -> Move:
@@ -162,12 +162,12 @@ def suspend(owned: Owned, decided: Decided, move: moves.Suspend, ending: Ending 
     arrow.outcome, arrow.error_code, arrow.notice = move.outcome, move.code, True
     wait = owned.state.wait
     if wait is not None and looks_again(wait.kind, owned.state, decided, move):
-        return _note(arrow, decided, move.via)
+        return _counted(owned, _note(arrow, decided, move.via), move.node)
     arrow.wait_kind, arrow.reason = "human", (move.reason or move.code)[:500]
     same = move.node == owned.row.node
     _end_activity(owned, arrow, ending or REFUSED, ActivityStatus.SCHEDULED if same else ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)
-    return _note(arrow, decided, move.via)
+    return _counted(owned, _note(arrow, decided, move.via), move.node)
 
 
 def finish(owned: Owned, decided: Decided, move: moves.Finish, ending: Ending | None) -> Move:
@@ -312,6 +312,14 @@ def _note(arrow: Move, decided: Decided, via: tuple[str, ...]) -> Move:
             "deadline": decided.handled_words,
         },
     )
+
+
+def _counted(owned: Owned, arrow: Move, name: str) -> Move:
+    """Note the versions of the calendars by which the node counts that is entered."""
+    node = owned.definition.nodes.get(name) if owned.definition is not None else None
+    known = owned.state.calendars
+    counted = sorted(str(known[one]) for one in node.calendars if one in known) if node is not None else []
+    return _noted(arrow, {COUNTED_BY: counted})
 
 
 def _noted(arrow: Move, facts: Mapping[str, Any]) -> Move:

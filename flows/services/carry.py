@@ -28,7 +28,7 @@ from flows.models import Commitment, Wait, Workflow
 from flows.models.commitment import LIVE as OWED
 from flows.services.follow import timeout_of
 from flows.services.operation import declared
-from flows.services.owned import state_of
+from flows.services.owned import state_of, with_calendars
 from flows.services.untouched import called
 from flows.store import operations
 from flows.store.claim import Claimed
@@ -79,6 +79,7 @@ def carried(seen: Seen, target: Definition, walked: Walked, using: str) -> Carri
         CannotMigrate: the node's own functions cannot say what it would wait for.
     """
     node = target.nodes[walked.node]
+    seen = replace(seen, state=with_calendars(seen.state, target, using))
     same = walked.node == seen.row.node
     activity = same and _goes_on(seen.state, node)
     wait, on_expiry = _wait(seen, node, walked, using, same=same, activity=activity)

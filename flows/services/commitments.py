@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -12,12 +13,13 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.commitments import Commits
 from flows.core.effects import OperationStatus
-from flows.core.errors import PayloadError, UsageError
+from flows.core.errors import DefinitionError, PayloadError, UsageError
 from flows.core.nodes.activity import Activity
+from flows.core.policies import Deadline
 from flows.core.protocol import CommitmentStatus
 from flows.models import Commitment
 from flows.models.commitment import LIVE
-from flows.services import identify, obligations, warrant
+from flows.services import calendars, identify, obligations, warrant
 from flows.store import commitments as store
 from flows.store import locks
 from flows.store.commitments import OPEN, Planned
@@ -143,19 +145,32 @@ def planned(node: Activity) -> list[Planned]:
 
 def begin(operation: str, workflow: UUID, node: Activity, result: Any, using: str) -> None:
     """The call of a node has happened with this result: what it begins is owed from now on. The workflow must be locked."""
+    lasts = calendars.lasting((one.deadline for one in node.commitments if one.deadline), using)
     for one in node.commitments:
         said, why = _described(one, result)
+        span, unmeasured = _span(one, lasts)
         store.begin(
             operation,
             workflow,
             one.name,
             reference=str(said.get("reference", "")),
             terms=said.get("terms"),
-            deadline=one.deadline.after if one.deadline else None,
+            deadline=span,
             on_expiry=one.deadline.word if one.deadline else "",
-            reason=why,
+            reason=" ".join(part for part in (why, unmeasured) if part),
             using=using,
         )
+
+
+def _span(one: Commits, lasts: Callable[[Deadline], timedelta]) -> tuple[timedelta | None, str]:
+    """How long it may be owed, and the code of why that cannot be told: then its span counts as elapsed time, which is over sooner."""
+    if one.deadline is None:
+        return None, ""
+    try:
+        return lasts(one.deadline), ""
+    except DefinitionError:
+        logger.exception("the deadline of the commitment %s cannot be measured; it counts elapsed time", one.name)
+        return one.deadline.after, "DEADLINE_FAILED"
 
 
 def _described(one: Commits, result: Any) -> tuple[dict[str, Any], str]:

@@ -17,14 +17,14 @@ from flows.core.lint import deadlines
 from flows.core.lint.view import View
 from flows.core.nodes import Approval, Ask
 from flows.core.requirements import Gate
-from flows.models import Policy
+from flows.models import Calendar, Policy
 
-POLICY, PERSON = "policy", "person"
+POLICY, PERSON, CALENDAR = "policy", "person", "calendar"
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """One name that stands for nothing here. `where`: who names it; `kind`: POLICY or PERSON."""
+    """One name that stands for nothing here. `where`: who names it; `kind`: POLICY, PERSON or CALENDAR."""
 
     kind: str
     name: str
@@ -36,7 +36,7 @@ class Missing:
 def findings(definitions: Iterable[Definition], using: str) -> list[Missing]:
     """Every name of these flows, and of the settings, that stands for nothing in this database."""
     loaded = list(definitions)
-    found = [*policies(loaded, using)]
+    found = [*policies(loaded, using), *calendars(loaded, using)]
     if apps.is_installed("django.contrib.auth"):
         found += _people(loaded, using)
     return found
@@ -53,6 +53,17 @@ def policies(definitions: Iterable[Definition], using: str) -> Iterator[Missing]
             )
             hint = _near(one.policy, known) or f"manage.py flows policy publish {one.policy} …, or correct the name."
             yield Missing(POLICY, one.policy, one.where, message, hint)
+
+
+def calendars(definitions: Iterable[Definition], using: str) -> Iterator[Missing]:
+    """The calendars by which flows count and that nobody has published: whatever counts by one of them cannot go on."""
+    known = set(Calendar.objects.using(using).values_list("name", flat=True).distinct())
+    for one in definitions:
+        counted = {deadline.calendar for _, _, _, deadline in deadlines.all_of(View(one)) if deadline.business is not None}
+        for name in sorted((counted | one.calendars) - known - {""}):
+            hint = _near(name, known) or f"manage.py flows calendars publish {name} …, or correct the name."
+            message = f"{one.name} counts by the calendar {name!r}, and nobody has published it."
+            yield Missing(CALENDAR, name, one.where, message, hint)
 
 
 def _people(definitions: Iterable[Definition], using: str) -> Iterator[Missing]:

@@ -33,7 +33,7 @@ from flows.core.state import (
     WaitState,
     Woken,
 )
-from flows.services import ledger
+from flows.services import calendars, ledger
 from flows.store import gate, operations, releases, tick
 from flows.store.claim import Claimed
 from flows.store.load import Loaded, load
@@ -113,7 +113,7 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         release=_release(definition, row, using) if row.release else None,
         reviews=ledger.reviews(definition, row.id, row.intent_id, using, row.ledgers),
     )
-    state = state_of(row, loaded, using)
+    state = with_calendars(state_of(row, loaded, using), definition, using)
     taking = state.activity is not None and state.activity.known  # its own version takes the result
     return Owned(
         row,
@@ -126,6 +126,12 @@ def build(row: Claimed, loaded: Loaded | None, worker: UUID, pid: int, using: st
         bool(loaded and loaded.pause_requested),
         steps=() if taking else registry.at_wake(row.flow_name, row.flow_version),
     )
+
+
+def with_calendars(state: State, definition: Definition | None, using: str) -> State:
+    """The same with the calendars by which the flow counts, where it names any."""
+    named = definition.calendars if definition is not None else ()
+    return replace(state, calendars=calendars.newest(named, using)) if named else state
 
 
 def state_of(row: Claimed, loaded: Loaded | None, using: str) -> State:

@@ -13,6 +13,7 @@ from flows import registry
 from flows.core import fold, payload
 from flows.core.errors import PayloadError
 from flows.core.history import Asked, History, Judged, Logged, Observed, Passed, Tried, Verified, Visited, Waited
+from flows.services import calendars
 from flows.services.owned import evidence_of
 from flows.store import history as store
 from flows.store.sql import loads
@@ -35,6 +36,7 @@ def histories(ids: Sequence[UUID], using: str) -> Iterator[History | Unreadable]
     """The recorded histories of these workflows, in order of id. Call it inside `flows.store.history.snapshot`."""
     workflows = store.workflows(ids, using)
     asked = _asked(workflows, using)
+    known = calendars.versions(using)
     releases = store.releases(using) if any(row[7] for row in workflows) else frozenset()
     reads = (store.log, store.activities, store.attempts, store.waits, store.deadlines)
     log, activities, attempts, waits, deadlines = (_by_workflow(read(ids, using)) for read in reads)
@@ -53,6 +55,7 @@ def histories(ids: Sequence[UUID], using: str) -> Iterator[History | Unreadable]
                 result=_value(row[6]),
                 release=row[7],
                 releases=releases,
+                calendars=known,
                 row=dict(zip(fold.FIELDS, row[8:], strict=True)),
                 log=tuple(_logged(one) for one in log[row_id]),
                 visits={one[1]: Visited._make((*one[1:6], _value(one[6]))) for one in activities[row_id]},

@@ -21,7 +21,7 @@ from flows.core.ids import new_id
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import IntentStatus
-from flows.services import identify, inherit
+from flows.services import calendars, identify, inherit
 from flows.services.hinting import hint_ready
 from flows.store import locks
 from flows.store import start as store
@@ -180,6 +180,7 @@ def _common(definition: Definition, origin: Origin, intent_version: int, using: 
     opens = isinstance(first, Activity) and first.gate is None
     step = first.steps[0] if isinstance(first, Pipeline) else None
     timeout = step.timeout if step else first.timeout if isinstance(first, Activity) else None
+    lasts = calendars.measure(definition, using)
     return {
         "flow": definition.name,
         "flow_version": definition.version,
@@ -192,8 +193,8 @@ def _common(definition: Definition, origin: Origin, intent_version: int, using: 
         "placement": first.placement if isinstance(first, Activity) else "",
         "priority": origin.priority,
         "priority_seconds": conf.PRIORITY_SECONDS,
-        "deadline": definition.deadline.after if definition.deadline else None,
-        **deadlines.from_the_start(definition),
+        "deadline": lasts(definition.deadline) if definition.deadline else None,
+        **deadlines.from_the_start(definition, lasts),
         "intent_version": intent_version,
         "own_intent": origin.intent is None,
         "user": origin.user_id,

@@ -224,7 +224,7 @@ def test_all_that_an_attempt_has_is_named() -> None:
 
 def test_all_that_a_state_has_is_named() -> None:
     text = section(NODES, "### The state")
-    inner = {"activity", "wait", "passed", "words", "dice"}
+    inner = {"activity", "wait", "passed", "words", "calendars", "dice"}
     assert set(first_column(text)) == {field.name for field in dataclasses.fields(flows.State)} - inner
     assert all(f"`{name}`" in text for name in inner)
 

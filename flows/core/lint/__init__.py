@@ -43,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     deadlines.policies_fit,
     deadlines.waits_end_after_their_deadline,
     deadlines.budgets_agree,
+    deadlines.business_time_has_a_calendar,
     approvals.gates_ask_approvals,
     approvals.candidates_exist,
     approvals.asks_somebody,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 from flows.core.commitments import Commits
 from flows.core.deadlines import KINDS, word_of
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
-from flows.core.nodes import Activity, Approval, Ask, Wait
+from flows.core.nodes import Activity, Approval, Ask, Sleep, Wait
 from flows.core.policies import DEGRADE, RELEASE, Deadline
 from flows.core.protocol import TimerKind
 
@@ -73,6 +74,21 @@ def budgets_agree(view: View) -> Iterator[Problem]:
                 hint = "Say within= and then= once, and share that Fresh between the nodes."
                 message = f"Node {node!r}: the freshness budget {name!r} is another one at {known[0]!r}."
                 yield view.problem("E054", message, hint, node)
+
+
+def business_time_has_a_calendar(view: View) -> Iterator[Problem]:
+    """Business time is that of a calendar, and a calendar says nothing of elapsed time."""
+    hint = 'Name both: business=hours(8), calendar="office".'
+    for _, what, node, deadline in all_of(view):
+        if (deadline.business is not None) != bool(deadline.calendar):
+            yield view.problem("E087", f"{what}: {_half(deadline.business)}.", hint, node)
+    for name, node_ in view.nodes.items():
+        if isinstance(node_, Sleep) and (node_.business is not None) != bool(node_.calendar):
+            yield view.problem("E087", f"Node {name!r}: {_half(node_.business)}.", hint, name)
+
+
+def _half(business: timedelta | None) -> str:
+    return "calendar= without business=" if business is None else "business= without calendar="
 
 
 def all_of(view: View) -> Iterator[tuple[str, str, str, Deadline]]:

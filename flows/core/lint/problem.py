@@ -64,6 +64,7 @@ CATALOGUE: dict[str, str] = {
     "E078": "an approval or an ask that asks nobody, or not as it is written",
     "E079": "an ask whose form cannot be filled in, or whose answers lead nowhere",
     "E080": "an approval of a part of what was verified as a whole",
+    "E087": "business time without a calendar",
     "E099": "a declaration that cannot be checked",
     "W001": "probes of an effect about which nobody can be asked",
     "W002": "an effect of which only a person can say what became of it",

@@ -9,6 +9,7 @@ from flows.core.nodes.pipeline import Pipeline, Step
 from flows.core.nodes.plain import COMPLETE, FAILED, Branch, End
 from flows.core.nodes.sleep import Sleep
 from flows.core.nodes.waits import Wait
+from flows.core.nodes.windows import Window
 
 __all__ = [
     "COMPLETE",
@@ -27,5 +28,6 @@ __all__ = [
     "Sleep",
     "Step",
     "Wait",
+    "Window",
     "candidate_of",
 ]

@@ -16,7 +16,7 @@ from flows.core.moves import Goto, Move, Park, Rest, Suspend
 from flows.core.nodes.activity import candidate_of
 from flows.core.nodes.audience import Escalation, Reviewers, ladder_digest, seconds_of
 from flows.core.nodes.base import Node, need_text
-from flows.core.nodes.expiry import deadline_target, expire
+from flows.core.nodes.expiry import deadline_target, expire, limits
 from flows.core.nodes.waits import UNDECLARED_CHOICE
 from flows.core.policies import Deadline, Visits
 from flows.core.protocol import Outcome
@@ -89,8 +89,7 @@ class Approval(Node):
             self.name,
             self.kind,
             f"waiting for an answer of {steps[0]['name']}",
-            deadline=self.expires.after if self.expires else None,
-            on_expiry=self.expires.word if self.expires else "",
+            **limits(self.expires, state),
             detail={
                 "candidate": candidate,
                 "steps": steps,

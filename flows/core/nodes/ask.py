@@ -18,7 +18,7 @@ from flows.core.moves import Goto, Move, Park, Rest, Suspend
 from flows.core.nodes.activity import qualified
 from flows.core.nodes.audience import Escalation, Reviewers, ladder_digest, seconds_of
 from flows.core.nodes.base import Node, need_text
-from flows.core.nodes.expiry import deadline_target, expire
+from flows.core.nodes.expiry import deadline_target, expire, limits
 from flows.core.nodes.waits import UNDECLARED_CHOICE
 from flows.core.policies import Deadline, Visits
 from flows.core.protocol import Outcome
@@ -82,8 +82,7 @@ class Ask(Node):
             self.name,
             self.kind,
             f"waiting for an answer of {step['name']}",
-            deadline=self.deadline.after if self.deadline else None,
-            on_expiry=self.deadline.word if self.deadline else "",
+            **limits(self.deadline, state),
             detail={
                 "candidate": self._asked(state),
                 "steps": [step],

@@ -13,7 +13,7 @@ from flows.core.commitments import Commits
 from flows.core.effects import Effect
 from flows.core.errors import DefinitionError
 from flows.core.moves import Move
-from flows.core.policies import Visits
+from flows.core.policies import Deadline, Visits
 from flows.core.requirements import Gate
 from flows.core.state import Facts, State, Trigger
 from flows.core.verdicts import Verdict
@@ -67,6 +67,12 @@ class Node:
     def commitments(self) -> tuple[Commits, ...]:
         """What this node begins to owe to somebody outside."""
         return ()
+
+    @property
+    def calendars(self) -> frozenset[str]:
+        """The names of the calendars by which it counts when it is entered."""
+        own = (getattr(self, "deadline", None), getattr(self, "expires", None))
+        return frozenset(one.calendar for one in own if isinstance(one, Deadline) and one.business is not None)
 
     def functions(self) -> Iterator[tuple[str, Callable[..., Any] | str | None]]:
         """(parameter name, function) of every author function of this node, for the checks."""

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from flows.core import calendars
 from flows.core.deadlines import recorded
 from flows.core.moves import CancelSelf, Finish, Goto, Move, Rest, Suspend
 from flows.core.policies import Deadline, Expiry
 from flows.core.protocol import Outcome, Status
-from flows.core.state import WaitState
+from flows.core.state import State, WaitState
 
 WAIT_EXPIRED = "WAIT_EXPIRED"
+
+
+def limits(deadline: Deadline | None, state: State) -> dict[str, Any]:
+    """How long a wait may take that is opened now, as a Park says it: a span, or the moment at which its business time is over.
+
+    Raises:
+        DefinitionError: of business time, the calendar is not published, or is not open for so long.
+    """
+    if deadline is None:
+        return {}
+    moment = calendars.until(deadline, state.now, state.calendars)
+    span = {"deadline": deadline.after} if moment is None else {"deadline_at": moment}
+    return {**span, "on_expiry": deadline.word}
 
 
 def expire(deadline: Deadline, node: str, code: str) -> Move:

@@ -11,7 +11,7 @@ from flows.core.errors import DefinitionError
 from flows.core.moves import Goto, Move, Park, Rest, Suspend
 from flows.core.nodes.activity import qualified
 from flows.core.nodes.base import Node, need_text
-from flows.core.nodes.expiry import WAIT_EXPIRED, deadline_target, expire
+from flows.core.nodes.expiry import WAIT_EXPIRED, deadline_target, expire, limits
 from flows.core.policies import Deadline
 from flows.core.protocol import Outcome
 from flows.core.state import State, Trigger
@@ -51,8 +51,7 @@ class Wait(Node):
             f"waiting for {self.event} {key}",
             event_type=self.event,
             keys=(key,),
-            deadline=self.deadline.after if self.deadline else None,
-            on_expiry=self.deadline.word if self.deadline else "",
+            **limits(self.deadline, state),
         )
 
     def resume(self, state: State, trigger: Trigger) -> Move:
