@@ -11,7 +11,7 @@ from flows.core import lint
 from flows.core.commitments import Commits
 from flows.core.definition import Definition
 from flows.core.lint import PREFIX
-from flows.core.nodes import COMPLETE, Activity, Decision, End, Sleep, Wait
+from flows.core.nodes import COMPLETE, Activity, Decision, End, Sleep, Wait, Window
 from flows.core.policies import BREACH, DEGRADE, ESCALATE, HUMAN, RELEASE, Deadline, Visits
 from flows.core.requirements import Fresh, Gate
 from flows.core.spans import hours
@@ -70,6 +70,24 @@ WRONG: list[tuple[str, Callable[[], Definition], str, str]] = [
         "",
     ),
     ("E053", lambda: event(deadline=due(BREACH)), "Node 'first', deadline: after breach it goes on waiting", "Meta: deadline"),
+    (
+        "E087",
+        lambda: event(deadline=Deadline(business=hours(1), then=ESCALATE)),
+        "Node 'first', deadline: business= without calendar=.",
+        "business=hours(8)",
+    ),
+    (
+        "E087",
+        lambda: event(deadline=Deadline(hours=1, calendar="office", then=ESCALATE)),
+        "Node 'first', deadline: calendar= without business=.",
+        "Name both",
+    ),
+    (
+        "E087",
+        lambda: declare(first=Sleep(business=hours(1), then="done"), done=End(COMPLETE)),
+        "Node 'first': business= without calendar=.",
+        "",
+    ),
     ("E054", lambda: fresh("look", ESCALATE), "Node 'act1': the freshness budget 'main' is another one at 'act0'.", "once"),
 ]
 
@@ -84,6 +102,9 @@ RIGHT: list[tuple[str, Callable[[], Definition]]] = [
         lambda: declare(END, first=Wait("e", key="k", then="done", deadline=due(BREACH)), done=End(COMPLETE)),
     ),
     ("E054", lambda: fresh(ESCALATE, ESCALATE)),
+    ("E087", lambda: event(deadline=Deadline(business=hours(1), calendar="office", then=ESCALATE))),
+    ("E087", lambda: declare(first=Sleep(business=hours(1), calendar="office", then="done"), done=End(COMPLETE))),
+    ("E087", lambda: declare(first=Sleep(until=Window("office"), then="done"), done=End(COMPLETE))),
     ("E054", lambda: fresh("look", "")),
 ]
 

@@ -142,7 +142,7 @@ def test_a_moment_without_a_time_zone_is_a_fault(moment: Any) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"span": hours(1), "until": lambda state: NOW}])
 def test_a_sleep_takes_a_span_or_a_moment(options: Any) -> None:
-    with pytest.raises(DefinitionError, match=r"^Sleep takes either a span or until=\.$"):
+    with pytest.raises(DefinitionError, match=r"^Sleep takes either a span, until= or business=\.$"):
         Sleep(**options, then="next")
 
 
