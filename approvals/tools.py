@@ -30,7 +30,7 @@ from approvals.core.tools import (
     tool_of,
 )
 from flows.core.effects import Effect
-from flows.core.errors import ApprovalPending
+from flows.core.errors import ApprovalPending, TurnEnds
 from flows.core.nodes.audience import Escalation, Reviewers
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def gather(*calls: Callable[[], Any]) -> list[Any]:
     for call in calls:
         try:
             made.append(call())
-        except (Exception, ApprovalPending) as error:  # noqa: BLE001 - kept until the others were made, and raised
+        except (Exception, TurnEnds) as error:  # noqa: BLE001 - kept until the others were made, and raised
             raised.append(error)
     return _all(made, raised)
 
@@ -148,7 +148,7 @@ def _made(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Abstr
 
 
 def _all(made: list[Any], raised: Sequence[BaseException]) -> list[Any]:
-    first = next((error for error in raised if isinstance(error, ApprovalPending)), raised[0] if raised else None)
+    first = next((error for error in raised if isinstance(error, TurnEnds)), raised[0] if raised else None)
     if first is not None:
         raise first
     return made

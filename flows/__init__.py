@@ -21,6 +21,7 @@ from flows.core.nodes import (
     COMPLETE,
     FAILED,
     Activity,
+    AgentTurn,
     Approval,
     Ask,
     Branch,
@@ -40,6 +41,7 @@ from flows.core.releases import MIGRATE, RESUME_PINNED, restart_from
 from flows.core.requirements import Competence, Fresh, Gate
 from flows.core.spans import days, hours, minutes, seconds
 from flows.core.state import State
+from flows.core.turns import Paid, Stop
 from flows.core.verdicts import Verdict
 from flows.core.versions import Migrated
 
@@ -168,6 +170,7 @@ __all__ = [
     "RESUME_PINNED",
     "About",
     "Activity",
+    "AgentTurn",
     "Approval",
     "Ask",
     "Branch",
@@ -191,6 +194,7 @@ __all__ = [
     "Happened",
     "Kept",
     "Migrated",
+    "Paid",
     "Pipeline",
     "Retry",
     "Reviewers",
@@ -199,6 +203,7 @@ __all__ = [
     "Spend",
     "State",
     "Step",
+    "Stop",
     "Unknown",
     "Untrusted",
     "Verdict",

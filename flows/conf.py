@@ -76,6 +76,9 @@ DEFAULTS: dict[str, Any] = {
     # ---- schedules
     # ---- capacity
     # ---- children
+    # ---- agents
+    # Entries that the journal of one visit of an agent turn may have.
+    "MAX_JOURNAL_ENTRIES": 500,
 }
 
 

@@ -1,4 +1,4 @@
-"""The errors that authors raise and applications catch; defined in `flows.core.errors`."""
+"""The errors that authors raise and applications catch; defined in `flows.core.errors` and `turn_errors`."""
 
 from flows.core.errors import (
     ActivityError,
@@ -32,6 +32,16 @@ from flows.core.errors import (
     UsageError,
     VerificationFailed,
 )
+from flows.core.turn_errors import (
+    ToolFailed,
+    TurnCalls,
+    TurnEntries,
+    TurnRepeats,
+    TurnStopped,
+    TurnTime,
+    TurnTokens,
+    TurnTools,
+)
 
 __all__ = [
     "ActivityError",
@@ -58,7 +68,15 @@ __all__ = [
     "PolicyDenied",
     "ReasonMissing",
     "StateConflict",
+    "ToolFailed",
     "Transient",
+    "TurnCalls",
+    "TurnEntries",
+    "TurnRepeats",
+    "TurnStopped",
+    "TurnTime",
+    "TurnTokens",
+    "TurnTools",
     "UnknownFlow",
     "UnknownIntent",
     "UnknownWorkflow",

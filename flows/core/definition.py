@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from flows.core import canonical
 from flows.core.budget import MEASURED, ZERO, Budget
-from flows.core.nodes import Activity, Decision, Node
+from flows.core.nodes import Activity, AgentTurn, Decision, Node
 from flows.core.nodes.approval import Approval
 from flows.core.policies import Checkpoint, Deadline
 from flows.core.protocol import BudgetKind, TimerKind
@@ -191,14 +191,18 @@ class Definition:
         for name, node in self.nodes.items():
             if not isinstance(node, Activity):
                 continue
-            calls = (
-                {BudgetKind.MODEL_CALLS: Decimal(1)} if isinstance(node, Decision) and BudgetKind.MODEL_CALLS in limits else {}
-            )
+            one = isinstance(node, Decision) and not isinstance(node, AgentTurn) and BudgetKind.MODEL_CALLS in limits
+            calls = {BudgetKind.MODEL_CALLS: Decimal(1)} if one else {}
             said = {**calls, **(node.spends.amounts if node.spends is not None else {})}
             measured = {BudgetKind.COMPUTE_SECONDS: ZERO} if BudgetKind.COMPUTE_SECONDS in limits else {}
             if wanted := {**measured, **{kind: amount for kind, amount in said.items() if amount or kind in MEASURED}}:
                 found[name] = wanted
         return found
+
+    @cached_property
+    def calls(self) -> Mapping[str, Mapping[BudgetKind, Decimal]]:
+        """Agent turn → what one call of its model sets aside before it is made."""
+        return {name: node.of_model for name, node in self.nodes.items() if isinstance(node, AgentTurn)}
 
     @cached_property
     def limits_reviews(self) -> bool:
@@ -208,7 +212,8 @@ class Definition:
     def passes(self, name: str) -> bool:
         """Whether an attempt at this node must pass the gate before its code runs."""
         node = self.nodes[name]
-        return isinstance(node, Activity) and (node.gate is not None or name in self.baselines or name in self.reservations)
+        draws = name in self.reservations or name in self.calls
+        return isinstance(node, Activity) and (node.gate is not None or name in self.baselines or draws)
 
     @cached_property
     def looks(self) -> bool:

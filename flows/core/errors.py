@@ -17,6 +17,8 @@
         ├── VerificationFailed    the candidate does not hold       → its own route
         ├── PolicyDenied          not allowed                       → stop, visible
         ├── CompetenceFailure     beyond what the agent can do      → a person
+        ├── ToolFailed            a tool of an agent turn raised    → an answer to the model; let out, a person
+        ├── TurnStopped           a stopping rule of an agent turn  → `stopped=`, or a person
         ├── OperationConflict     one operation asked for two things → a person
         ├── InvalidCandidate      the model's answer is malformed   → replan
         └── AmbiguousOutcome      nobody knows whether it happened  → reconcile
@@ -198,13 +200,25 @@ class LostOwnership(OutlastError):
     code = "LOST_OWNERSHIP"
 
 
-class ApprovalPending(BaseException):
-    """A tool waits for an answer of people: the turn ends here, and the next one reissues the call.
+class TurnEnds(BaseException):
+    """The turn of an activity's code ends here for now, and a later one goes on.
 
-    No `Exception`, so that an agent's `except Exception` does not take it for a failure of the tool. Let it out.
+    No `Exception`, so that an agent's `except Exception` does not take it for a failure of a tool. Let it out.
     """
 
-    code: ClassVar[str] = "APPROVAL_PENDING"
+    code: ClassVar[str] = "TURN_ENDS"
+
+
+class ApprovalPending(TurnEnds):
+    """A tool waits for an answer of people: the turn ends here, and the next one reissues the call."""
+
+    code = "APPROVAL_PENDING"
+
+
+class BudgetPending(TurnEnds):
+    """There is no budget for the next call of an agent turn: it ends as one that the gate refuses, and goes on when somebody raises it."""
+
+    code = "BUDGET_PENDING"
 
 
 class Route(StrEnum):

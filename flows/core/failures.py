@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from flows.core import errors
+from flows.core import errors, turn_errors
 from flows.core.errors import UNCLASSIFIED, ActivityError, DefinitionError, Failure, PayloadError, Route
 
 #: Names of classes that a note keeps at most; nobody's hierarchy is deeper.
@@ -45,7 +45,7 @@ def recorded(code: str | None, class_name: str | None, noted: Mapping[str, Any] 
 def _listed() -> dict[str, Failure]:
     """Every exception of this package and of Python, by name, as `classify` sees it."""
     found: dict[str, Failure] = {}
-    for module in (builtins, errors):
+    for module in (builtins, errors, turn_errors):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Exception):
                 found[value.__name__] = _failure(value)

@@ -7,6 +7,7 @@ from flows.models.candidate import Candidate
 from flows.models.commitment import Commitment
 from flows.models.event import Event, EventStatus
 from flows.models.intent import Intent, IntentRevision
+from flows.models.journal import JournalEntry
 from flows.models.log import Transition
 from flows.models.notice import Notice
 from flows.models.operation import Operation, Resolution
@@ -31,6 +32,7 @@ __all__ = [
     "EventStatus",
     "Intent",
     "IntentRevision",
+    "JournalEntry",
     "Notice",
     "Observation",
     "Operation",

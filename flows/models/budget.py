@@ -74,7 +74,7 @@ class Budget(models.Model):
 
 
 class BudgetEntry(models.Model):
-    """One change of a ledger: reserved, settled, spent, raised, or carried over. Append-only."""
+    """One change of a ledger: reserved, settled, spent, raised, or carried over. Append-only. `call`: the journal's entry that it is about."""
 
     budget = models.ForeignKey(Budget, on_delete=models.DO_NOTHING, related_name="entries", db_constraint=False)
     entry = models.TextField(_("entry"))
@@ -83,6 +83,7 @@ class BudgetEntry(models.Model):
     node = models.TextField(_("node"), blank=True)
     activity_seq = models.IntegerField(null=True)
     attempt = models.IntegerField(null=True)
+    call = models.IntegerField(default=0, db_default=0)
     reason = models.TextField(_("reason"), blank=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False)
     by_label = models.TextField(_("by"), blank=True)

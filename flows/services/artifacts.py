@@ -2,6 +2,7 @@
 
 accepted    choice, digest and revision of the candidate      the arrow that stores it as the activity's result
 refused     the code                                          the arrow that tries again, goes elsewhere, or asks a person
+            BUDGET_EXHAUSTED                                  the arrow of an agent turn whose next call found no budget
             APPROVAL_PENDING                                  the arrow of a turn that waits for people to answer about its tools
 no row      the worker was lost, or somebody else moved the workflow meanwhile: the attempt's own history says so
 """
@@ -36,11 +37,15 @@ def of_attempt(owned: Owned, trigger: Trigger, decided: Decided, ending: Ending 
     definition, activity = owned.definition, owned.state.activity
     if definition is None or activity is None or ending is None:
         return None
-    if not isinstance(trigger, Completed | Failed | Pending) or not isinstance(definition.nodes.get(activity.node), Decision):
+    if not (isinstance(trigger, Completed | Failed | Pending) or ending.calls) or not isinstance(
+        definition.nodes.get(activity.node), Decision
+    ):
         return None
     refused = (
         trigger.failure.code if isinstance(trigger, Failed) else ApprovalPending.code if isinstance(trigger, Pending) else ""
     )
+    if not refused and decided.refusal is not None:  # a call of an agent turn found no budget
+        refused = decided.refusal.verdict
     if isinstance(decided.move, moves.CancelSelf):
         refused = refused or decided.move.code
     result: Mapping[str, Any] = trigger.result if isinstance(trigger, Completed) and isinstance(trigger.result, Mapping) else {}

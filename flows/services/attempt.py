@@ -9,9 +9,9 @@ from __future__ import annotations
 import copy
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 from django.db import connections
 
@@ -20,10 +20,20 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.context import Context
 from flows.core.effects import Effect
-from flows.core.errors import ActivityError, AmbiguousOutcome, ApprovalPending, DefinitionError, Failure, LostOwnership, classify
+from flows.core.errors import (
+    ActivityError,
+    AmbiguousOutcome,
+    ApprovalPending,
+    BudgetPending,
+    DefinitionError,
+    Failure,
+    LostOwnership,
+    classify,
+)
 from flows.core.failures import unlisted
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity
+from flows.core.nodes.agent import AgentTurn
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import LIVE, AttemptOutcome, Status
 from flows.core.state import Completed, Failed, Pending, Trigger, Woken
@@ -34,6 +44,8 @@ from flows.services.calling import Calling, unsettled, within
 from flows.services.context import ITEM_BYTES, Wanted
 from flows.services.deciding import Deciding
 from flows.services.effects import Call, Effects
+from flows.services.given import Limits, Results
+from flows.services.journal import Journal
 from flows.services.operation import headers
 from flows.services.owned import Owned
 from flows.services.releasing import Behaviour, behaviour
@@ -44,39 +56,6 @@ from flows.store.sql import loads
 logger = logging.getLogger("outlast.attempt")
 
 CONTINUE, CANCEL, LOST = "continue", "cancel", "lost"
-
-
-class Limits(Protocol):
-    """Where the attempt runs: interrupts it at its timeout, and knows whether the worker's lease still holds."""
-
-    def limit(self, seconds: float) -> AbstractContextManager[None]:
-        """Interrupt the body after that many seconds, where the pool can."""
-
-    def extend(self, seconds: float) -> None:
-        """Start the timeout again (a heartbeat)."""
-
-    def owns(self) -> bool:
-        """Whether this worker's lease holds, by its own clock."""
-
-    @property
-    def placements(self) -> Sequence[str]:
-        """Placement labels offered."""
-
-
-class Results(Mapping[str, Any]):
-    """Results by node, the newest visit's; each read is a copy, so that code cannot change the record."""
-
-    def __init__(self, results: Mapping[str, Any]) -> None:
-        self._results = results
-
-    def __getitem__(self, node: str) -> Any:
-        return copy.deepcopy(self._results[node])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._results)
-
-    def __len__(self) -> int:
-        return len(self._results)
 
 
 class Attempt:
@@ -91,10 +70,18 @@ class Attempt:
         checkpoint_conflict: why the state that the checkpoint names is gone: for a Decision, and for a node to which a StateConflict leads
         (others do not run then).
         approved: the frozen candidate that people approved, where the node's gate asks for an approval; execute exactly this.
+        journal: the calls of an agent turn, each made once (`AgentTurn`).
         versions: what the flow's probes saw just before this attempt (`fresh=`): name → version, to hand to systems that compare and set.
     """
 
-    def __init__(self, owned: Owned, limits: Limits, begun: Effects | None = None, deciding: Deciding | None = None) -> None:
+    def __init__(
+        self,
+        owned: Owned,
+        limits: Limits,
+        begun: Effects | None = None,
+        deciding: Deciding | None = None,
+        calling: Calling | None = None,
+    ) -> None:
         state, activity = owned.state, owned.state.activity
         assert activity is not None
         self._owned, self._limits = owned, limits
@@ -119,6 +106,24 @@ class Attempt:
         self.versions: Mapping[str, str] = {}
         self._began_in = transaction_of(connections[owned.using])
         self._release: Behaviour | None = None
+        self._journal: Journal | None = None
+        if owned.definition is not None and isinstance(owned.definition.nodes.get(activity.node), AgentTurn):
+            calling = calling or Calling(owned, self._effects)
+            self._journal = Journal(owned, calling, self._deciding, limits.owns, self._extend)
+
+    @property
+    def journal(self) -> Journal:
+        """The calls of an agent turn: made once and on record, or their recorded answers.
+
+        Raises:
+            DefinitionError: the node is no AgentTurn.
+        """
+        if self._journal is None:
+            raise DefinitionError(
+                f"{self.flow}.{self.node} is no AgentTurn, so it has no journal: declare AgentTurn(do, choices=…) where a model and tools "
+                "are called in turns."
+            )
+        return self._journal
 
     def effect(self, name: str, request: Any = None) -> AbstractContextManager[Call]:
         """One of several effects of this activity, declared as `effects={NAME: Effect(…)}`: in flight, committed, before the block begins.
@@ -229,6 +234,10 @@ class Attempt:
         """What this attempt may still use, by kind, as it is on record now: only kinds that are limited, its own reservation included."""
         return ledger.left(self._owned)
 
+    def _extend(self) -> None:
+        """Each call of an agent turn starts the timeout anew."""
+        self._beat(None)
+
     def _beat(self, notes: str | None) -> str:
         row, activity = self._owned.row, self._owned.state.activity
         assert activity is not None
@@ -251,7 +260,7 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
     begun = Effects(owned, limits.owns)
     deciding = Deciding(owned)
     calling = Calling(owned, begun)
-    attempt = Attempt(owned, limits, begun, deciding)
+    attempt = Attempt(owned, limits, begun, deciding, calling)
     function = registry.function(node.step(attempt.step).do if isinstance(node, Pipeline) else node.do)
     connection = connections[owned.using]
     before = transaction_of(connection)
@@ -289,6 +298,9 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         if not ends_the_attempt(error):
             raise
         tidy(connection, before)
+        if calling.lacking and not calling.wanted and not unsettled(owned, begun):
+            gating.lacks(owned, calling.lacking)
+            return Woken(), deciding.told(REFUSED)
         if calling.wanted and not (doubt := unsettled(owned, begun)):
             return Pending(tuple(calling.wanted)), deciding.told(REFUSED)
         failed = _misplaced(doubt if calling.wanted else "") if waits(error) else error
@@ -302,12 +314,14 @@ def _called(function: Callable[[Any], Any], attempt: Attempt, calling: Calling) 
     """What the code returns; where a tool of it waits for people, the turn ends, whatever the code made of that.
 
     Raises:
-        ApprovalPending: a tool waits.
+        ApprovalPending: a tool waits. BudgetPending: a call of an agent turn has no budget.
     """
     with within(calling):
         answer = call(function, attempt)
     if calling.wanted:
         raise ApprovalPending
+    if calling.lacking:
+        raise BudgetPending
     return answer
 
 

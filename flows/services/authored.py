@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from psycopg.pq import TransactionStatus
 
-from flows.core.errors import ApprovalPending
+from flows.core.errors import ApprovalPending, TurnEnds
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,7 +83,7 @@ def ends_the_attempt(error: BaseException) -> bool:
     """Whether it ends the attempt and no more: an error, a tool that waits, a task that was given up. What else there is ends the process."""
     if isinstance(error, BaseExceptionGroup):
         return all(ends_the_attempt(one) for one in error.exceptions)
-    return isinstance(error, Exception | ApprovalPending | asyncio.CancelledError | GeneratorExit)
+    return isinstance(error, Exception | TurnEnds | asyncio.CancelledError | GeneratorExit)
 
 
 def waits(error: BaseException) -> bool:

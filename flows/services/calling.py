@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +28,29 @@ from flows.store import operations
 from flows.store.sql import committing
 
 _now: ContextVar[Calling | None] = ContextVar("outlast_calling", default=None)
+_drawing: ContextVar[Drawn | None] = ContextVar("outlast_drawing", default=None)
+
+
+@dataclass(slots=True)
+class Drawn:
+    """What was called inside a block: digests of guarded calls, and the operations that were begun, in order."""
+
+    digests: list[str] = field(default_factory=list)
+    operations: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def drawing(drawn: Drawn) -> Iterator[None]:
+    """A block whose guarded calls are noted; what is noted of an inner block is noted of the outer one, too."""
+    outer = _drawing.get()
+    token = _drawing.set(drawn)
+    try:
+        yield
+    finally:
+        _drawing.reset(token)
+        if outer is not None:
+            outer.digests += drawn.digests
+            outer.operations += drawn.operations
 
 
 class NotTaken(Exception):
@@ -40,6 +64,7 @@ class Calling:
         workflow_id, activity_seq, attempt, epoch, intent_version, state, using, label: which attempt this is. last_error: how the one before
             it ended, by its code.
         wanted: the calls about which people are to be asked when this turn ends, in the order in which they were made.
+        lacking: what of a budget a call of an agent turn had no room for, in words: the turn ends, whatever the code makes of that.
         lock: held while something of the attempt is written; tools may be called from several threads.
     """
 
@@ -56,13 +81,25 @@ class Calling:
         self.state: State = owned.state
         self.using, self.label = owned.using, owned.label
         self.wanted: list[Mapping[str, Any]] = []
+        self.lacking = ""
         self.lock = effects.lock
 
     def number(self, digest: str) -> int:
         """Which of several equal calls of this attempt this is, from 1."""
         with self.lock:
-            self._made[digest] += 1
+            self._draw(digest)
             return self._made[digest]
+
+    def drawn(self, digests: Iterable[str]) -> None:
+        """These calls were made by an earlier attempt, and are not made again: the next equal one is the next."""
+        with self.lock:
+            for digest in digests:
+                self._draw(digest)
+
+    def _draw(self, digest: str) -> None:
+        self._made[digest] += 1
+        if (noted := _drawing.get()) is not None:
+            noted.digests.append(digest)
 
     def want(self, call: Mapping[str, Any]) -> None:
         """Note that people are to be asked about this call."""
@@ -75,17 +112,29 @@ class Calling:
         Raises:
             DefinitionError: the call is inside a transaction of the code, or in such a node.
         """
-        own = threading.get_ident() == self._thread
-        if transaction_of(connections[self.using]) != (self._began_in if own else (0, False)):
-            raise DefinitionError(
-                f"{tool} is called inside a transaction, which may be rolled back after the call was made: call it outside the block."
-            )
+        self.must_last(tool)
         node = self._owned.definition.nodes.get(self.state.node) if self._owned.definition is not None else None
         if isinstance(node, Activity) and node.own_effect is not None:
             raise DefinitionError(
                 f"{tool} asks people, and {self.label} declares that all of its code is one effect (effect= or commits=), which would be in "
                 f"doubt meanwhile. Declare effects={{NAME: Effect(…)}} for the calls that are no tools, or put a gate and an Approval before it."
             )
+
+    def must_last(self, what: str) -> None:
+        """What is called is committed before and after.
+
+        Raises:
+            DefinitionError: the call is inside a transaction of the code.
+        """
+        own = threading.get_ident() == self._thread
+        if transaction_of(connections[self.using]) != (self._began_in if own else (0, False)):
+            raise DefinitionError(
+                f"{what} is called inside a transaction, which may be rolled back after the call was made: call it outside the block."
+            )
+
+    def in_doubt(self, operations: Iterable[str]) -> str:
+        """The first of these effects of which nobody knows whether it happened; "": there is none."""
+        return next((one for one in operations if one in self._effects.open), "")
 
     @from_anywhere
     def begin(self, name: str, request: Any, use: Callable[[], None]) -> Call:
@@ -98,6 +147,7 @@ class Calling:
         """
         assert name.startswith(TOOL)
         owned = self._owned
+        noted = _drawing.get()
         with self.lock:
             owed = owned.row.owed
             known = set(self._effects.open)
@@ -111,6 +161,8 @@ class Calling:
                     owned.row.owed = owed
                     self._effects.open.intersection_update(known)
                     raise
+                if noted is not None:
+                    noted.operations.append(call.id)
         return call
 
     def closing(self, call: Call) -> AbstractContextManager[Call]:

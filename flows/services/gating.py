@@ -173,6 +173,11 @@ class _Gone(Exception):
     """Roll back: the approval, or the budget, is no longer to be had."""
 
 
+def lacks(owned: Owned, what: str) -> None:
+    """A call of the running agent turn found no budget: the gate, asked again, refuses for that."""
+    owned.facts = replace(owned.facts, look=replace(_looked(owned), budget=what))
+
+
 def refused(owned: Owned, refusal: Refusal) -> None:
     """Record a refusal in the transaction of the arrow that it leads to."""
     store.refuse(_as_recorded(owned, refusal.node, refusal, refusal.answers), owned.using)

@@ -51,12 +51,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger("outlast.budgets")
 
 REVIEW = {BudgetKind.HUMAN_REVIEWS: Decimal(1)}
+ONE_TOOL = {BudgetKind.TOOL_CALLS: Decimal(1)}
 #: How an attempt ends that its owner did not end.
 UNKNOWN = frozenset({AttemptOutcome.LOST, AttemptOutcome.TIMED_OUT})
 
 
 def wanted(definition: Definition, node: str) -> Mapping[BudgetKind, Decimal]:
-    """What entering this node, or one attempt of it, draws on a budget."""
+    """What entering this node, one attempt of it, or the next call of an agent turn draws on a budget."""
+    if node in definition.calls:
+        return {**definition.calls[node], **definition.reservations.get(node, {})}
     if node in definition.reservations:
         return definition.reservations[node]
     if not definition.limits_reviews:
@@ -129,6 +132,9 @@ def still_lacks(owned: Owned, refusal: Refusal | None) -> bool:
     if refusal is None or refusal.verdict is not Verdict.BUDGET_EXHAUSTED or owned.definition is None:
         return True
     row = owned.row
+    if owned.lacks:  # the next call of an agent turn
+        found = ledgers(owned.definition, row.id, row.intent_id, owned.lacks, owned.using, along=row.ledgers)
+        return bool(shortage(found, owned.lacks, privileged=privileged(owned.definition.nodes[refusal.node])))
     return bool(lacking(owned.definition, refusal.node, row.id, row.intent_id, owned.using, row.ledgers))
 
 
@@ -142,6 +148,32 @@ def reserve(owned: Owned, node: Node) -> bool:
     locked = _locked(owned, wants)
     drawer = Drawer(owned.row.id, node.name, activity.seq, activity.number)
     return store.reserve(drawer, locked, wants, owned.using, privileged=privileged(node))
+
+
+def reserve_call(owned: Owned, call: int, wants: Mapping[BudgetKind, Decimal]) -> str:
+    """Set aside what one call of an agent turn may use, in the transaction that begins it; "" if there was room, else what is used up."""
+    definition, activity = owned.definition, owned.state.activity
+    assert definition is not None and activity is not None
+    may = privileged(definition.nodes[activity.node])
+    locked = _locked(owned, wants)
+    drawer = Drawer(owned.row.id, activity.node, activity.seq, activity.number, call)
+    if store.reserve(drawer, locked, wants, owned.using, privileged=may):
+        return ""
+    return shortage(locked, wants, privileged=may) or "the budget is used up"
+
+
+def settle_call(owned: Owned, call: int, used: Mapping[BudgetKind, Decimal]) -> None:
+    """A call of an agent turn has ended: book what it has used, and give back the rest, in the transaction that records it.
+
+    Of a kind of which nothing is said, all that was set aside counts. All that it may lock is locked here, in one order.
+    """
+    row, activity = owned.row, owned.state.activity
+    assert activity is not None
+    store.ledgers(row.id, row.intent_id, list(BudgetKind), owned.using, along=row.ledgers, lock=True)
+    drawer = Drawer(row.id, activity.node, activity.seq, activity.number, call)
+    if used:
+        store.spend(drawer, _locked(owned, used), used, owned.using)
+    store.settle_call(drawer, owned.using)
 
 
 def review(owned: Owned, node: str) -> bool:
@@ -185,7 +217,9 @@ def draws(owned: Owned, activity: ActivityState | None, ending: Ending | None) -
     """
     if activity is None or ending is None:
         return False
-    return ending.outcome in UNKNOWN or (owned.definition is not None and activity.node in owned.definition.reservations)
+    if ending.outcome in UNKNOWN:
+        return True
+    return owned.definition is not None and activity.node in {**owned.definition.reservations, **owned.definition.calls}
 
 
 def settle(owned: Owned, activity: ActivityState, ending: Ending) -> None:

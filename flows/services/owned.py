@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -17,7 +18,7 @@ from flows.core import payload
 from flows.core.decide import DEFINITION_FAULT
 from flows.core.definition import Definition
 from flows.core.ids import operation_id
-from flows.core.protocol import IntentStatus
+from flows.core.protocol import BudgetKind, IntentStatus
 from flows.core.releases import judge
 from flows.core.state import (
     GIVEN,
@@ -45,6 +46,7 @@ class Owned:
     """What one worker owns for one turn. `pause`: somebody asked for a pause meanwhile. `hinted`: this turn said that it is ready again.
 
     `steps`: the versions through which it is migrated first. `blocked`: why it cannot go on under any definition that is known here.
+    `lacks`: what of a budget the next call of its agent turn needs, where there was no room for it.
     """
 
     row: Claimed
@@ -59,6 +61,7 @@ class Owned:
     steps: tuple[Definition, ...] = ()
     blocked: str = ""
     told_at: float = field(default_factory=time.monotonic)
+    lacks: Mapping[BudgetKind, Decimal] = field(default_factory=dict)
 
     def tell_time(self, now: datetime | None = None) -> None:
         """Let `state.now` be this moment: what the durable clock says, or what it said when it was read and the time since."""

@@ -54,7 +54,7 @@ WITH known AS (
     SELECT least(coalesce(sum(b.spent), 0), {FULL}) AS spent FROM outlast_budget b JOIN outlast_workflow w ON w.id = b.workflow_id
     WHERE w.intent_id = %(intent)s::uuid AND b.kind = %(kind)s
 ), open AS (
-    SELECT e.workflow_id, e.node, e.activity_seq, e.attempt, {REST} AS rest,
+    SELECT e.workflow_id, e.node, e.activity_seq, e.attempt, e.call, {REST} AS rest,
         EXISTS (SELECT FROM outlast_budget_entry u WHERE {SINCE}) AS told
     FROM outlast_budget b JOIN outlast_workflow w ON w.id = b.workflow_id JOIN outlast_budget_entry e ON e.budget_id = b.id
     WHERE w.intent_id = %(intent)s::uuid AND b.kind = %(kind)s AND {OPEN}
@@ -69,12 +69,14 @@ WITH known AS (
     INSERT INTO outlast_budget_entry (budget_id, entry, amount, node, reason, by_id, by_label, at)
     SELECT m.id, 'raised', %(allowance)s::numeric, '', %(reason)s, %(by)s, %(by_label)s, flows_now() FROM made m
 ), taken_over AS (
-    INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, reason, by_label, at)
-    SELECT m.id, 'carried' AS entry, m.spent, NULL::uuid, '', NULL::int, NULL::int, '', '', flows_now() FROM made m WHERE m.spent > 0
+    INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, call, reason, by_label, at)
+    SELECT m.id, 'carried' AS entry, m.spent, NULL::uuid, '', NULL::int, NULL::int, 0, '', '', flows_now() FROM made m WHERE m.spent > 0
     UNION ALL
-    SELECT m.id, 'reserved', o.rest, o.workflow_id, o.node, o.activity_seq, o.attempt, '', '', flows_now() FROM made m CROSS JOIN open o
+    SELECT m.id, 'reserved', o.rest, o.workflow_id, o.node, o.activity_seq, o.attempt, o.call, '', '', flows_now()
+    FROM made m CROSS JOIN open o
     UNION ALL
-    SELECT m.id, 'spent', 0, o.workflow_id, o.node, o.activity_seq, o.attempt, '', '', flows_now() FROM made m CROSS JOIN open o WHERE o.told
+    SELECT m.id, 'spent', 0, o.workflow_id, o.node, o.activity_seq, o.attempt, o.call, '', '', flows_now()
+    FROM made m CROSS JOIN open o WHERE o.told
     ORDER BY entry
 )
 SELECT id FROM made

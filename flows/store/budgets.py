@@ -74,12 +74,15 @@ def make(workflow: UUID, missing: Sequence[Ledger], using: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Drawer:
-    """Who draws: one attempt at a node of a workflow. `seq` None: no attempt (an approval is asked for)."""
+    """Who draws: one attempt at a node of a workflow. `seq` None: no attempt (an approval is asked for). `call`: the entry of its journal; 0:
+    the attempt as a whole.
+    """
 
     workflow: UUID
     node: str
     seq: int | None
     attempt: int | None
+    call: int = 0
 
 
 #: An amount of 0 is measured afterwards: something must be left of what limits it.
@@ -96,8 +99,9 @@ WITH moved AS (
     WHERE b.id = ANY (%(ids)s::bigint[]) AND b.kind = a.kind AND {ROOM}
     RETURNING b.id, a.amount
 ), entered AS (
-    INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, reason, by_label, at)
-    SELECT m.id, 'reserved', m.amount, %(workflow)s::uuid, %(node)s, %(seq)s::int, %(attempt)s::int, '', '', flows_now() FROM moved m
+    INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, call, reason, by_label, at)
+    SELECT m.id, 'reserved', m.amount, %(workflow)s::uuid, %(node)s, %(seq)s::int, %(attempt)s::int, %(call)s::int, '', '', flows_now()
+    FROM moved m
 )
 SELECT id FROM moved
 """
@@ -117,6 +121,7 @@ def _drawn(drawer: Drawer, locked: Sequence[Ledger], wanted: Mapping[BudgetKind,
         "node": drawer.node,
         "seq": drawer.seq,
         "attempt": drawer.attempt,
+        "call": drawer.call,
         "ids": [one.id for one in locked],
         "kinds": [kind.value for kind in wanted],
         "amounts": list(wanted.values()),
@@ -144,12 +149,12 @@ OPEN = """
     e.entry = 'reserved' AND NOT EXISTS (
         SELECT FROM outlast_budget_entry s
         WHERE s.workflow_id = e.workflow_id AND s.activity_seq = e.activity_seq AND s.attempt = e.attempt AND s.budget_id = e.budget_id
-          AND s.entry = 'settled')
+          AND s.call = e.call AND s.entry = 'settled')
 """
 #: What an attempt has used of a reservation `e`: what it said after it was set aside. What it said before (in a probe) never was in it.
 SINCE = """
     u.workflow_id = e.workflow_id AND u.activity_seq = e.activity_seq AND u.attempt = e.attempt AND u.budget_id = e.budget_id
-    AND u.entry = 'spent' AND u.id > e.id
+    AND u.call = e.call AND u.entry = 'spent' AND u.id > e.id
 """
 #: What of a reservation `e` is still set aside.
 REST = f"greatest(e.amount - (SELECT coalesce(sum(u.amount), 0) FROM outlast_budget_entry u WHERE {SINCE}), 0)"
@@ -158,8 +163,8 @@ SPEND = f"""
 WITH held AS (
     SELECT b.id, a.amount, b.warned_at IS NULL AS quiet, least(a.amount, coalesce((
         SELECT sum({REST}) FROM outlast_budget_entry e
-        WHERE e.workflow_id = %(workflow)s::uuid AND e.activity_seq = %(seq)s::int AND e.attempt = %(attempt)s::int AND e.budget_id = b.id
-          AND {OPEN}
+        WHERE e.workflow_id = %(workflow)s::uuid AND e.activity_seq = %(seq)s::int AND e.attempt = %(attempt)s::int AND e.call = %(call)s::int
+          AND e.budget_id = b.id AND {OPEN}
     ), 0)) AS covered
     FROM outlast_budget b JOIN unnest(%(kinds)s::text[], %(amounts)s::numeric[]) AS a(kind, amount) ON a.kind = b.kind
     WHERE b.id = ANY (%(ids)s::bigint[])
@@ -171,8 +176,9 @@ WITH held AS (
     RETURNING b.id, h.amount, h.quiet AND b.warned_at IS NOT NULL AS warned, b.workflow_id IS NOT NULL AS own, b.kind, b.allowance, b.soft,
         b.kept, b.spent, b.reserved
 ), entered AS (
-    INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, reason, by_label, at)
-    SELECT m.id, 'spent', m.amount, %(workflow)s::uuid, %(node)s, %(seq)s::int, %(attempt)s::int, '', '', flows_now() FROM moved m
+    INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, call, reason, by_label, at)
+    SELECT m.id, 'spent', m.amount, %(workflow)s::uuid, %(node)s, %(seq)s::int, %(attempt)s::int, %(call)s::int, '', '', flows_now()
+    FROM moved m
 ), {NOTICE.format(told="(SELECT %(workflow)s::uuid AS workflow_id) AS t ON true")}
 SELECT id, own, kind, allowance, soft, kept, spent, reserved FROM moved
 """
@@ -233,6 +239,7 @@ def lock_owned(workflow: UUID, version: int, epoch: int, worker: UUID, seq: int,
 
 
 OF_ATTEMPT = "e.workflow_id = ANY (%(ids)s::uuid[]) AND e.activity_seq = %(seq)s::int AND e.attempt = %(attempt)s::int"
+OF_CALL = f"{OF_ATTEMPT} AND e.call = %(call)s::int"
 OF_WORKFLOWS = "e.workflow_id = ANY (%(ids)s::uuid[])"
 
 
@@ -251,7 +258,7 @@ def _settle(which: str) -> str:
     """
     return f"""
 WITH open AS (
-    SELECT e.budget_id, e.workflow_id, e.node, e.activity_seq, e.attempt, b.warned_at IS NULL AS quiet,
+    SELECT e.budget_id, e.workflow_id, e.node, e.activity_seq, e.attempt, e.call, b.warned_at IS NULL AS quiet,
         greatest(e.amount - s.said, 0) AS rest,
         CASE WHEN b.kind = 'compute_seconds' THEN greatest(extract(epoch FROM flows_now() - (
                  SELECT a.started_at FROM outlast_activity a WHERE a.workflow_id = e.workflow_id AND a.seq = e.activity_seq
@@ -270,14 +277,15 @@ WITH open AS (
     WHERE b.id = t.budget_id
     RETURNING b.id, t.quiet AND b.warned_at IS NOT NULL AS warned
 ), entered AS (
-    INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, reason, by_label, at)
-    SELECT o.budget_id, 'settled', o.cost, o.workflow_id, o.node, o.activity_seq, o.attempt, %(reason)s, '', flows_now() FROM open o
+    INSERT INTO outlast_budget_entry (budget_id, entry, amount, workflow_id, node, activity_seq, attempt, call, reason, by_label, at)
+    SELECT o.budget_id, 'settled', o.cost, o.workflow_id, o.node, o.activity_seq, o.attempt, o.call, %(reason)s, '', flows_now() FROM open o
 ), {NOTICE.format(told="open t ON t.budget_id = m.id")}
 SELECT count(*) FROM moved
 """
 
 
 LOCK_ATTEMPT, SETTLE_ATTEMPT = _lock_open(OF_ATTEMPT), _settle(OF_ATTEMPT)
+LOCK_CALL, SETTLE_CALL = _lock_open(OF_CALL), _settle(OF_CALL)
 LOCK_WORKFLOWS, SETTLE_WORKFLOWS = _lock_open(OF_WORKFLOWS), _settle(OF_WORKFLOWS)
 
 
@@ -287,6 +295,14 @@ def settle(workflow: UUID, seq: int, attempt: int, using: str, *, known: bool, r
     if not run("lock open budgets", LOCK_ATTEMPT, params, using):
         return False
     return bool(run("settle budgets", SETTLE_ATTEMPT, {**params, "known": known, "reason": reason}, using))
+
+
+def settle_call(drawer: Drawer, using: str) -> bool:
+    """A call of a running attempt has ended, with what was said of it. The workflow is locked, and its ledgers."""
+    params = {"ids": [drawer.workflow], "seq": drawer.seq, "attempt": drawer.attempt, "call": drawer.call}
+    if not run("lock open budgets", LOCK_CALL, params, using):
+        return False
+    return bool(run("settle budgets", SETTLE_CALL, {**params, "known": True, "reason": ""}, using))
 
 
 def settle_all(workflows: Sequence[UUID], using: str, *, reason: str) -> bool:

@@ -38,6 +38,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 KINDS = (
     flows.Activity,
     flows.Decision,
+    flows.AgentTurn,
     flows.Branch,
     flows.Wait,
     flows.Sleep,
@@ -50,6 +51,7 @@ POLICIES = (
     flows.Retry,
     flows.Deadline,
     flows.Visits,
+    flows.Stop,
     flows.Gate,
     flows.Fresh,
     flows.Competence,

@@ -1,6 +1,7 @@
 """The node kinds. Each is one class; a later kind is one more file here."""
 
 from flows.core.nodes.activity import Activity, Candidate, Decision, candidate_of
+from flows.core.nodes.agent import AgentTurn
 from flows.core.nodes.approval import Approval
 from flows.core.nodes.ask import Ask
 from flows.core.nodes.audience import Escalation, Reviewers
@@ -15,6 +16,7 @@ __all__ = [
     "COMPLETE",
     "FAILED",
     "Activity",
+    "AgentTurn",
     "Approval",
     "Ask",
     "Branch",

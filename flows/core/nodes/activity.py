@@ -146,13 +146,13 @@ class Activity(Node):
             return Finish(self.name, Status.SUPERSEDED, Outcome.SUPERSEDED, code=failure.code)
         routed = self.route_for_error(failure.classes)
         if not may_retry(self.retry, failure):
-            return Goto(routed) if routed else self.stopped(failure, failure.code)
+            return Goto(routed) if routed else self.suspended(failure, failure.code)
         failures = (state.activity.failures if state.activity else 0) + 1
         if failures >= self.retry.max_attempts:
-            return Goto(routed) if routed else self.stopped(failure, f"{RETRIES_EXHAUSTED}:{failure.code}")
+            return Goto(routed) if routed else self.suspended(failure, f"{RETRIES_EXHAUSTED}:{failure.code}")
         return RetryLater(delay_before(self.retry, failures, state.dice, failure.retry_after), failure.code)
 
-    def stopped(self, failure: Failure, code: str) -> Move:
+    def suspended(self, failure: Failure, code: str) -> Move:
         """The visible human state of a failure that has no route."""
         outcome = _SUSPENDED.get(failure.route, Outcome.HUMAN_REQUIRED)
         return Suspend(self.name, outcome, code, "the activity failed and declares no other way")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flows.core import errors
+from flows.core import errors, turn_errors
 from flows.core.errors import ActivityError, OutlastError, Route, classify
 
 pytestmark = pytest.mark.req("B3")
@@ -18,6 +18,14 @@ TABLE = {
     errors.VerificationFailed: ("VERIFICATION_FAILED", Route.VERIFY),
     errors.PolicyDenied: ("POLICY_DENIED", Route.POLICY),
     errors.CompetenceFailure: ("COMPETENCE_FAILURE", Route.HUMAN),
+    turn_errors.ToolFailed: ("TOOL_FAILED", Route.HUMAN),
+    turn_errors.TurnStopped: ("TURN_STOPPED", Route.HUMAN),
+    turn_errors.TurnCalls: ("TURN_CALLS", Route.HUMAN),
+    turn_errors.TurnTools: ("TURN_TOOLS", Route.HUMAN),
+    turn_errors.TurnTokens: ("TURN_TOKENS", Route.HUMAN),
+    turn_errors.TurnTime: ("TURN_TIME", Route.HUMAN),
+    turn_errors.TurnRepeats: ("TURN_REPEATS", Route.HUMAN),
+    turn_errors.TurnEntries: ("TURN_ENTRIES", Route.HUMAN),
     errors.OperationConflict: ("OPERATION_CONFLICT", Route.HUMAN),
     errors.InvalidCandidate: ("INVALID_CANDIDATE", Route.REPLAN),
     errors.AmbiguousOutcome: ("AMBIGUOUS_OUTCOME", Route.RECONCILE),
@@ -38,7 +46,7 @@ def test_each_activity_error_has_its_code_and_route(cls: type[ActivityError]) ->
 
 
 def test_the_table_above_is_the_whole_taxonomy() -> None:
-    ours = {cls for cls in all_subclasses(ActivityError) if cls.__module__ == errors.__name__}
+    ours = {cls for cls in all_subclasses(ActivityError) if cls.__module__ in (errors.__name__, turn_errors.__name__)}
     assert ours == set(TABLE)
 
 
