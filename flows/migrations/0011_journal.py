@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("outlast_flows", "0009_outside"),
+        ("outlast_flows", "0010_calendars"),
     ]
 
     operations = [
