@@ -17,6 +17,7 @@ from flows.core.definition import Flow as _Flow
 from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
 from flows.core.events import About
 from flows.core.fields import Field
+from flows.core.hooks import Delivery, Mapped
 from flows.core.nodes import (
     COMPLETE,
     FAILED,
@@ -182,6 +183,7 @@ __all__ = [
     "Context",
     "Deadline",
     "Decision",
+    "Delivery",
     "DidNotHappen",
     "Effect",
     "End",
@@ -193,6 +195,7 @@ __all__ = [
     "Gate",
     "Happened",
     "Kept",
+    "Mapped",
     "Migrated",
     "Paid",
     "Pipeline",

@@ -73,6 +73,10 @@ DEFAULTS: dict[str, Any] = {
     "ADMIN_URL": "",
     # ---- events
     # ---- webhooks
+    # Who may send webhooks: name → {"SCHEME": …, "SECRETS": ["env:NAME"], "EVENT": …, "KEY": …}; {}: nobody, but for sources of the admin.
+    "WEBHOOKS": {},
+    # Bound in bytes of one webhook's body.
+    "WEBHOOK_MAX_BYTES": 1024 * 1024,
     # ---- schedules
     # ---- capacity
     # ---- children

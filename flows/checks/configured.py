@@ -69,6 +69,10 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "PREPARED_STATEMENTS": (lambda value: value is None or isinstance(value, bool), '"PREPARED_STATEMENTS": None, True or False'),
     # ---- events
     # ---- webhooks
+    "WEBHOOKS": (
+        lambda value: isinstance(value, Mapping),
+        '"WEBHOOKS": {"ci": {"SCHEME": "standard", "SECRETS": ["env:CI_SECRET"], "EVENT": "body.type", "KEY": "body.id"}}',
+    ),
     # ---- schedules
     # ---- capacity
     # ---- children

@@ -6,4 +6,5 @@ MODULES = (
     "calendars",
     "commitments",
     "replays",
+    "webhooks",
 )

@@ -14,6 +14,7 @@ from flows.models.operation import Operation, Resolution
 from flows.models.policy import Competence, CompetenceOpening, CurrentRelease, Policy, Release
 from flows.models.verdict import Observation, Verdict, Verification
 from flows.models.wait import Timer, TimerStatus, Wait
+from flows.models.webhook import WebhookDelivery, WebhookRefusal, WebhookSource, WebhookVerdict
 from flows.models.worker import Tick, Worker, WorkerStatus
 from flows.models.workflow import SessionLink, Workflow
 
@@ -47,6 +48,10 @@ __all__ = [
     "Verdict",
     "Verification",
     "Wait",
+    "WebhookDelivery",
+    "WebhookRefusal",
+    "WebhookSource",
+    "WebhookVerdict",
     "Worker",
     "WorkerStatus",
     "Workflow",

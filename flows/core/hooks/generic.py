@@ -1,6 +1,6 @@
 """HMAC as the rest of the world uses it: which header, over what, written how.
 
-    hmac(secret, template) with {id}, {timestamp} and {body} in the template; in hex or base64, after a prefix
+hmac(secret, template) with {id}, {timestamp} and {body} in the template; in hex or base64, after a prefix
 """
 
 from __future__ import annotations
@@ -34,7 +34,17 @@ class Hmac(Scheme):
 
     name: ClassVar[str] = "hmac"
     takes: ClassVar[frozenset[str]] = frozenset(
-        {"signature_header", "template", "id_header", "timestamp_header", "algorithm", "encoding", "prefix", "tolerance", "same_body"}
+        {
+            "signature_header",
+            "template",
+            "id_header",
+            "timestamp_header",
+            "algorithm",
+            "encoding",
+            "prefix",
+            "tolerance",
+            "same_body",
+        }
     )
 
     signature_header: str = ""
@@ -61,7 +71,9 @@ class Hmac(Scheme):
         if "id" in signed and not self.id_header:
             raise _wrong("template= signs an {id}: id_header= names where it stands")
         if ("timestamp" in signed) != bool(self.timestamp_header):
-            raise _wrong("timestamp_header= and {timestamp} in template= belong together: a moment that is not signed says nothing")
+            raise _wrong(
+                "timestamp_header= and {timestamp} in template= belong together: a moment that is not signed says nothing"
+            )
 
     def hidden(self) -> tuple[str, ...]:
         return (self.signature_header.lower(),)
@@ -86,7 +98,11 @@ class Hmac(Scheme):
         return late or Verified(name, number, not self.id_header or "{id}" in self.template, sent_at)
 
     def _signed(self, sent_id: str, stamp: str, body: bytes) -> bytes:
-        values = {"id": sent_id.encode("utf-8", "surrogatepass"), "timestamp": stamp.encode("utf-8", "surrogatepass"), "body": body}
+        values = {
+            "id": sent_id.encode("utf-8", "surrogatepass"),
+            "timestamp": stamp.encode("utf-8", "surrogatepass"),
+            "body": body,
+        }
         pieces = FIELD.split(self.template)  # text, name, text, name, … text
         return b"".join(values[piece] if number % 2 else piece.encode() for number, piece in enumerate(pieces))
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
+from flows.core.events import About
 from flows.core.hooks import paths
 from flows.core.hooks.schemes import InvalidSource
 
@@ -50,11 +51,14 @@ class Mapped:
 
     Attributes:
         type, key: the channel, as a `Wait` has it. payload: a JSON object; None: the whole body.
+        position, about: as `flows.signal` takes them.
     """
 
     type: str
     key: str
     payload: Mapping[str, Any] | None = None
+    position: int | None = None
+    about: About | None = None
 
 
 class Unmapped(Exception):
@@ -90,7 +94,7 @@ class Rule:
         event_type, key = (part.of(*where) if part else None for part in (self.type, self.key))
         if not event_type or not key:
             raise Unmapped("no_key" if event_type else "no_type")
-        return [Mapped(event_type, key, self.payload.of(*where) if self.payload else None)]
+        return [Mapped(event_type, key, self.payload.of(*where) if self.payload else delivery.body)]
 
 
 def rule(event: object, key: object = "", payload: object = "") -> Rule:
@@ -112,7 +116,9 @@ def rule(event: object, key: object = "", payload: object = "") -> Rule:
             raise InvalidSource("mapping", f"{why}; it is {event_type!r:.120}")
         return Rule(function=event_type)
     if not event_type or not event_key:
-        raise InvalidSource("mapping", "EVENT and KEY say which type and which key an event gets; or EVENT alone names a function")
+        raise InvalidSource(
+            "mapping", "EVENT and KEY say which type and which key an event gets; or EVENT alone names a function"
+        )
     found = Rule(type=paths.text(event_type), key=paths.text(event_key), payload=paths.path(where) if where else None)
     if not found.key or not found.key.paths:
         raise InvalidSource("mapping", f"KEY has no path in it, so all events would get the key {event_key!r:.120}")
@@ -130,7 +136,7 @@ def result(given: Any, delivery: Delivery) -> list[Mapped]:
         raise Unmapped("function_result")
     if len(found) > MOST:
         raise Unmapped("too_many")
-    return [one if one.payload is not None else Mapped(one.type, one.key, delivery.body) for one in found]
+    return [one if one.payload is not None else replace(one, payload=delivery.body) for one in found]
 
 
 def delivery(source: str, delivery_id: str, headers: Mapping[str, str], body: bytes, sent_at: float | None) -> Delivery:

@@ -41,7 +41,7 @@ class Refused(StrEnum):
     SIGNATURE = "bad_signature"
     TOO_OLD = "too_old"
     TOO_NEW = "too_new"
-    NO_SECRET = "no_secret"  # noqa: S105 - a code
+    UNUSABLE = "unusable"
     AWAY = "away"
 
 

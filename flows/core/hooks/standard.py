@@ -27,8 +27,9 @@ class Standard(Scheme):
     keeps: ClassVar[tuple[str, ...]] = ("webhook-id", "webhook-timestamp")
 
     def key(self, secret: str) -> bytes:
+        text = secret.strip().removeprefix(PREFIX).rstrip("=")  # some senders leave the padding away
         try:
-            found = base64.b64decode(secret.strip().removeprefix(PREFIX), validate=True)
+            found = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
         except (binascii.Error, ValueError):
             raise InvalidSource("secret", f'a secret of Standard Webhooks is "{PREFIX}" and base64; this one is not') from None
         if not found:

@@ -1,0 +1,16 @@
+"""What comes in over HTTP. It answers only where the project mounts it:
+
+path("flows/", include("flows.urls"))
+"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from flows.views.webhooks import hook
+
+app_name = "outlast_flows"
+
+urlpatterns = [
+    path("hooks/<slug:name>", hook, name="hook"),
+]
