@@ -8,7 +8,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("outlast_flows", "0009_outside"),
+        ("outlast_flows", "0010_calendars"),
+        ("outlast_flows", "0010_journal"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
