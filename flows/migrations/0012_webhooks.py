@@ -8,8 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("outlast_flows", "0010_calendars"),
-        ("outlast_flows", "0010_journal"),
+        ("outlast_flows", "0011_journal"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
