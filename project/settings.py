@@ -64,6 +64,7 @@ INSTALLED_APPS = [
     "flows",
     "approvals",
     "tasks",
+    "project.agents.browser",
     "project.agents.coding",
     "project.agents.deployment",
 ]

@@ -10,7 +10,7 @@ import sys
 
 PARALLEL = ["-n", "2", "--dist", "loadgroup", "-m", "not serial and not browser"]
 SERIAL = ["-m", "serial and not browser"]
-BROWSER = ["-n", "2", "--dist", "worksteal", "tests/browser"]
+BROWSER = ["-n", "2", "--dist", "worksteal", "-m", "browser", "tests/browser", "tests/unit/agents"]
 NOTHING_COLLECTED = 5
 
 

@@ -1,35 +1,17 @@
-"""A headless Chromium, driven through its debugging pipe: no driver program, no library. It talks to this machine only."""
+"""A headless Chromium for tests: what a person does with a page, on top of the browser agent's pipe. It talks to this machine only."""
 
 from __future__ import annotations
 
 import base64
-import fcntl
-import itertools
-import json
-import os
-import select
-import shutil
-import signal
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--remote-debugging-pipe",
-)
-SECONDS = 60
+from project.agents.browser.pipe import Tab, find, running
+
+__all__ = ["SHOTS", "Page", "find", "page"]
+
 #: CSS pixels of a page that a picture shows at most.
 TALLEST = 6000
 
@@ -43,50 +25,14 @@ KEYS = {
 }
 
 
-def find() -> str | None:
-    """The browser of this machine, if it has one."""
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
-
-
-class Page:
+class Page(Tab):
     """One tab."""
 
+    domains = (*Tab.domains, "Log")
+
     def __init__(self, to_browser: int, from_browser: int) -> None:
-        self._out, self._in = to_browser, from_browser
-        self._numbers = itertools.count(1)
-        self._buffer = b""
-        self._session = ""
-        self._loads = 0
         self.complaints: list[str] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send one command and wait for its answer."""
-        number = next(self._numbers)
-        message = {"id": number, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._out, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == number:
-                assert "error" not in answer, f"{method}: {answer['error']}"
-                return dict(answer["result"])
-
-    def goto(self, url: str) -> None:
-        """Load a page, and wait until it is there."""
-        before = self._loads
-        self.call("Page.navigate", url=url)
-        self._until_loaded(before)
-
-    def do(self, script: str, *, waits: bool = False) -> Any:
-        """The value of a JavaScript expression in the page; with `waits`, what its promise becomes. It works under any content policy."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=waits)
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
+        super().__init__(to_browser, from_browser)
 
     def press(self, name: str, *, loads: bool = False) -> None:
         """Press a key; with `loads`, wait for the page that it leads to."""
@@ -192,60 +138,18 @@ class Page:
         path.write_bytes(base64.b64decode(picture))
         return path
 
-    def _until_loaded(self, before: int) -> None:
-        while self._loads == before:
-            self._next()
-
-    def _next(self) -> dict[str, Any]:
-        """The next message; events are taken note of on the way."""
-        ends = time.monotonic() + SECONDS
-        while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._in], [], [], max(0.0, ends - time.monotonic()))
-            assert ready, f"the browser has been silent for {SECONDS} seconds"
-            read = os.read(self._in, 1 << 16)
-            assert read, "the browser has gone"
-            self._buffer += read
-        raw, _, self._buffer = self._buffer.partition(b"\0")
-        message: dict[str, Any] = json.loads(raw)
-        match message.get("method"):
-            case "Page.loadEventFired":
-                self._loads += 1
+    def noted(self, message: dict[str, Any]) -> None:
+        match message["method"]:
             case "Log.entryAdded":
                 entry = message["params"]["entry"]
                 if entry["level"] == "error" and not entry.get("url", "").endswith("/favicon.ico"):
                     self.complaints.append(f"{entry['source']}: {entry['text']} ({entry.get('url', '')})")
             case "Runtime.exceptionThrown":
                 self.complaints.append(str(message["params"]["exceptionDetails"].get("text")))
-        return message
 
 
 @contextmanager
 def page(folder: Path) -> Iterator[Page]:
     """A fresh browser with one tab and a profile in `folder`; it is gone afterwards, with all its processes."""
-    program = find()
-    assert program is not None, "no browser on this machine"
-    browser_reads, we_write = os.pipe()
-    we_read, browser_writes = os.pipe()
-    reads, writes = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 10) for number in (browser_reads, browser_writes))
-    nothing = os.open(os.devnull, os.O_RDWR)
-    pid = os.posix_spawn(
-        program,
-        [program, *FLAGS, f"--user-data-dir={folder / 'profile'}", "about:blank"],
-        {**os.environ, "HOME": str(folder)},
-        file_actions=[
-            *((os.POSIX_SPAWN_DUP2, nothing, number) for number in (0, 1, 2)),
-            (os.POSIX_SPAWN_DUP2, reads, 3),
-            (os.POSIX_SPAWN_DUP2, writes, 4),
-        ],
-        setsid=True,
-    )
-    for number in (browser_reads, browser_writes, reads, writes, nothing):
-        os.close(number)
-    try:
-        yield Page(we_write, we_read)
-    finally:
-        os.close(we_write)
-        os.close(we_read)
-        with suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    with running(folder, "--no-sandbox") as ends:
+        yield Page(*ends)

@@ -123,6 +123,13 @@ def asked(folder: str, key: str) -> None:
     told(folder, key)
 
 
+def town(folder: str, key: str) -> None:
+    """The browser agent, on a site of its own."""
+    from tests.support.chaosapp.town import town as told
+
+    told(folder, key)
+
+
 def guarded(folder: str, key: str) -> None:
     """Its tools ask people."""
     from tests.support.chaosapp.guarded import guarded as told
@@ -141,6 +148,7 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "released": released,
     "patience": patience,
     "asked": asked,
+    "town": town,
     "guarded": guarded,
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
@@ -176,12 +184,20 @@ def end_wait(wait: Wait, key: str) -> None:
         Clock("default").move(minutes=10)
     elif wait.event_type == "ci.finished":
         hear_ci(wait)
+    elif wait.event_type == "document.checked" or (wait.kind == "ask" and wait.node == "upload"):
+        town_answers(wait)
     elif wait.kind == "event":
         flows.signal(f"{key}/{wait.node}", wait.event_type, key=wait.key, payload={"n": 2})
     elif wait.kind == "approval":
         answer(wait)
     else:
         raise NotToBeEnded(f"a wait of kind {wait.kind} at {wait.node}")
+
+
+def town_answers(wait: Wait) -> None:
+    from tests.support.chaosapp.town import end_wait as answered
+
+    answered(wait)
 
 
 def hear_ci(wait: Wait) -> None:
