@@ -32,6 +32,8 @@ FLAGS = (
 )
 #: How long the browser may be silent.
 SECONDS = 60
+#: Of a path under which the browser can make its socket: the system bounds that one's to 107 bytes.
+SHORT = 60
 
 
 class BrowserFault(Exception):
@@ -135,10 +137,13 @@ def running(folder: Path, *flags: str) -> Iterator[tuple[int, int]]:
     we_read, browser_writes = os.pipe()
     reads, writes = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 10) for number in (browser_reads, browser_writes))
     nothing = os.open(os.devnull, os.O_RDWR)
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+    if len(os.fsencode(folder)) <= SHORT:
+        environment["TMPDIR"] = str(folder)  # what it leaves there goes with the folder
     pid = os.posix_spawn(
         program,
         [program, *FLAGS, *flags, f"--user-data-dir={folder / 'profile'}", "about:blank"],
-        {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C.UTF-8"},
+        environment,
         file_actions=[
             *((os.POSIX_SPAWN_DUP2, nothing, number) for number in (0, 1, 2)),
             (os.POSIX_SPAWN_DUP2, reads, 3),
