@@ -15,8 +15,10 @@ class FlowsConfig(AppConfig):
 
     def ready(self) -> None:
         from flows import checks, registry  # noqa: F401 - registers the system checks
+        from flows.codecs import configure
         from flows.services.notices import NoticeOutbox
 
+        configure()
         registry.register_outbox(NoticeOutbox())
         # ---- events
         # ---- webhooks

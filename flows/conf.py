@@ -67,6 +67,8 @@ DEFAULTS: dict[str, Any] = {
     "MAX_UPLOAD_BYTES": 10 * 1024 * 1024,
     # Dotted path of the function that gives, for a request to the JSON API of approvals, who calls; by default the session's user.
     "API_AUTHENTICATE": "approvals.services.callers.session",
+    # How values lie in the record: None, plain JSON; or {"BACKEND": dotted path of a codec, …} with what that takes (`flows.codecs`).
+    "CODEC": None,
     # Sender of notices; None: DEFAULT_FROM_EMAIL.
     "NOTICE_FROM": None,
     # Base address of the admin for links in notices.

@@ -272,7 +272,7 @@ def _claim(rule: Rule, function: Callable[..., Any]) -> None:
 def _as_recorded(value: Any, producer: str) -> Any:
     """The value as JSON keeps it; what people see, what is hashed and what is executed is this, and not the object that it was made of."""
     try:
-        plain = payload.decode(json.loads(payload.encode(value, producer)))
+        plain = payload.decode(json.loads(payload.text(value, producer)))
         canonical.canonical(plain, producer)
     except PayloadError as error:
         raise PayloadError(producer, error.problem.replace("return dicts", "pass dicts")) from None

@@ -131,7 +131,7 @@ def _mapping(name: str, given: Any) -> Mapping[str, Any]:
 
 def _too_large(found: Mapping[str, Any], files: int) -> Fault | None:
     try:
-        payload.encode(found, "the answer", conf.MAX_PAYLOAD_BYTES - PATH_BYTES * (files + 1))
+        payload.text(found, "the answer", conf.MAX_PAYLOAD_BYTES - PATH_BYTES * (files + 1))
     except PayloadError:
         template = _marked("All of it together is too much: at most %(most)s bytes are kept. Give a file instead.")
         return Fault(template, {"most": f"{conf.MAX_PAYLOAD_BYTES:,}"})

@@ -14,6 +14,7 @@ from approvals.services import people
 from approvals.services.answering import body_of
 from approvals.services.facts import request_facts
 from approvals.services.packet import reviews_of
+from flows.core import payload
 from flows.services.clock import now
 
 
@@ -57,7 +58,7 @@ def asked(request: Request, user: Any, using: str) -> Asked:
 def answer_of(request: Request, using: str) -> Mapping[str, Any] | None:
     """What was answered; None if nobody has."""
     taken = Review.objects.using(using).filter(request_id=request.pk, refused="", values__isnull=False)
-    found: Mapping[str, Any] | None = taken.values_list("values", flat=True).first()
+    found: Mapping[str, Any] | None = payload.decode(taken.values_list("values", flat=True).first())
     return found
 
 

@@ -41,7 +41,10 @@ def judged(request_id: int, row: store.Recorded, using: str) -> RequestFacts:
         epoch_now=row.epoch_now,
         waiting=row.waiting,
         expired=row.expired,
-        taken=tuple(Taken(one.by, one.label, one.verdict, one.digest, _counted(one, persons), said(one.values)) for one in taken),
+        taken=tuple(
+            Taken(one.by, one.label, one.verdict, one.digest, _counted(one, persons), said(payload.decode(one.values)))
+            for one in taken
+        ),
         kind=row.kind,
         step=row.step,
     )

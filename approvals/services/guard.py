@@ -157,7 +157,7 @@ def _must_not_be_refused(tool: Tool, found: store.Found) -> None:
 
 def _pending(tool: Tool, candidate: Mapping[str, Any], number: int, now: Calling) -> BaseException:
     """Note what people are to be asked, for the end of the turn."""
-    payload.encode(candidate["value"], f"a call of {tool.rule.name}", min(conf.MAX_INPUT_BYTES, conf.MAX_RESULT_BYTES))
+    payload.text(candidate["value"], f"a call of {tool.rule.name}", min(conf.MAX_INPUT_BYTES, conf.MAX_RESULT_BYTES))
     asked = store.count(now.workflow_id, now.activity_seq, now.using)
     with now.lock:
         if asked + len(now.wanted) >= MAX_REQUESTS:

@@ -58,8 +58,8 @@ class ApprovalPlane:
         owing.withdrawn(store.replace(opening.workflow_id, node, using), using)
         question = store.Question(
             wait=opening.wait_id,
-            steps=payload.encode(detail["steps"], f"the steps of {node}"),
-            escalation=payload.encode(detail["escalation"], f"the escalation of {node}"),
+            steps=payload.text(detail["steps"], f"the steps of {node}"),
+            escalation=payload.text(detail["escalation"], f"the escalation of {node}"),
             ladder=detail["ladder"],
             bulk=bool(detail["bulk"]),
             subset=detail["subset"],

@@ -29,7 +29,6 @@ from flows.core.errors import HalfMove, PayloadError, UsageError
 from flows.services import identify
 from flows.services.hinting import hint_ready
 from flows.store import events
-from flows.store.sql import dumps
 
 __all__ = ["ACCEPTED", "ALREADY", "Given", "NobodyAnswers", "clean", "code_of", "facts_of", "noted", "take", "wake"]
 
@@ -80,7 +79,7 @@ def clean(name: str, text: str, most: int) -> str:
     text = text.replace("\r\n", "\n").strip()
     if len(text) > most:
         raise PayloadError(name, f"is {len(text):,} characters; at most {most:,} are kept")
-    payload.encode(text, name)
+    payload.text(text, name)
     return text
 
 
@@ -157,6 +156,11 @@ def noted(row: Request, given: Given, code: str) -> None:
     logger.info("request %s: %s, %s", row.pk, given.verdict, code, extra=facts)
 
 
+def _kept(values: Any) -> str:
+    """What a form was filled in with, as it is stored; its size was looked at with the answer's."""
+    return payload.encode(values, "the answer", conf.MAX_PAYLOAD_BYTES)
+
+
 def _said(given: Given, step: int, *, refused: str = "", place: Place | None = None) -> reviews.Said:
     by = identify.user_key(given.user)
     stands_in = place is not None and place.delegation is not None
@@ -171,5 +175,5 @@ def _said(given: Given, step: int, *, refused: str = "", place: Place | None = N
         for_label=place.label if place is not None and stands_in else "",
         delegation=place.delegation if place is not None else None,
         step=step,
-        values=dumps(given.values) if given.values is not None and not refused else None,
+        values=_kept(given.values) if given.values is not None and not refused else None,
     )

@@ -21,6 +21,7 @@ from django.utils import timezone
 
 from approvals.models import Review
 from flows.conf import conf
+from flows.core import payload
 from flows.core.errors import PayloadError
 from flows.core.fields import Upload
 from flows.services import identify
@@ -141,6 +142,5 @@ def _is_older(path: str, moment: datetime) -> bool:
 def _named(request_id: int, using: str) -> set[str]:
     """The paths that answers to this request name."""
     found = Review.objects.using(using).filter(request_id=request_id, values__isnull=False).values_list("values", flat=True)
-    return {
-        value["path"] for values in found for value in (values or {}).values() if isinstance(value, Mapping) and "path" in value
-    }
+    given = (payload.decode(values) or {} for values in found)
+    return {value["path"] for values in given for value in values.values() if isinstance(value, Mapping) and "path" in value}

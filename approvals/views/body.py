@@ -58,7 +58,7 @@ def read(request: HttpRequest) -> dict[str, Any]:
 def _parsed(raw: bytes) -> dict[str, Any]:
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant)
-        payload.encode(value, "the body", MAX_BODY * 2)
+        payload.text(value, "the body", MAX_BODY * 2)
     except (ValueError, RecursionError, PayloadError):
         raise _malformed() from None
     if not isinstance(value, dict):

@@ -13,6 +13,7 @@ CATALOGUE: dict[str, str] = {
     "E105": "another package of the name `flows`, `tasks` or `approvals` is found first",
     "E121": "live runs whose definition changed without a new version",
     "E122": "live runs of a version that is not loaded, from which nothing leads to a newer one",
+    "E123": "`OUTLAST['CODEC']` cannot be made",
     "E106": "`OUTLAST['RELEASES']` is not a list of names of releases",
     "E107": "an app of Outlast that is not installed",
     "E108": "a dotted path in `settings.OUTLAST` that does not lead to what is needed",

@@ -8,9 +8,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.utils.module_loading import import_string
 
+from flows import codecs
 from flows.checks.catalogue import TAG
 from flows.checks.values import value_of
 from flows.conf import DEFAULTS
@@ -86,7 +88,7 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     if not isinstance(given, Mapping):
         hint = 'Write OUTLAST = {"LEASE_SECONDS": 10}.'
         return [checks.Error(f"settings.OUTLAST is a {type(given).__name__}.", hint=hint, id="outlast_flows.E101")]
-    return [*_unknown_keys(given), *_numbers(), *_database(), *_releases(), *_paths(), *_types(), *_channels()]
+    return [*_unknown_keys(given), *_numbers(), *_database(), *_releases(), *_paths(), *_types(), *_channels(), *_codec()]
 
 
 @checks.register(TAG, deploy=True)
@@ -170,6 +172,15 @@ def _channels() -> Iterator[checks.CheckMessage]:
         faults = [f"OUTLAST[{key!r}] is a {type(value).__name__}"]
     for fault in faults:
         yield checks.Error(f"settings.{fault.rstrip('.')}.", hint=hint, id="outlast_flows.E110")
+
+
+def _codec() -> Iterator[checks.CheckMessage]:
+    """The codec is made once more. No key is shown."""
+    try:
+        codecs.made(value_of("CODEC"))
+    except ImproperlyConfigured as fault:
+        hint = 'Write "CODEC": {"BACKEND": "flows.codecs.AesGcm", "KEYS": ["env:OUTLAST_KEY"]}, or None. Until then nothing is stored.'
+        yield checks.Error(f"{str(fault).rstrip('.')}.", hint=hint, id="outlast_flows.E123")
 
 
 def _unmade(name: Any, given: Any) -> str:

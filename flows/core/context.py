@@ -157,8 +157,7 @@ def author_items(extra: Mapping[str, Any], producer: str) -> tuple[Item, ...]:
     for name, given in extra.items():
         payload.check_name(name, f"{producer}: the name of an addition")
         value = given.value if isinstance(given, Fact | Untrusted) else given
-        text = payload.encode(value, f"{producer}: {name!r:.80}", max_bytes=1 << 24)
-        plain = json.loads(text)
+        plain = json.loads(payload.text(value, f"{producer}: {name!r:.80}", max_bytes=1 << 24))
         if isinstance(given, Fact):
             found.append(fact(name, plain, whole=given.whole))
         else:

@@ -284,7 +284,7 @@ def _wait_result(node: Node, state: State) -> Any:
     if not callable(compute) or state.wait is None or state.wait.kind != node.kind:
         return None
     value = compute(state)
-    payload.encode(value, f"the result of {node.name}", payload.MAX_RESULT_BYTES * 2)
+    payload.text(value, f"the result of {node.name}", payload.MAX_RESULT_BYTES * 2)
     return value
 
 

@@ -1,7 +1,12 @@
 """Values at the edge: whatever is stored is valid, bounded JSON, and a refusal names the producer.
 
-A stored value is either the plain JSON value or an envelope `{"$outlast": codec, "data": …}`. Plain is the codec "json";
-another codec (encryption, external storage) only has to write the envelope, so rows of both kinds can live together.
+A stored value is either the plain JSON value or an envelope `{"$outlast": codec, "data": …}`. Plain is the codec "json"; another one
+(encryption) writes its own envelope, so rows of both kinds live together, and what was stored before a codec was named stays readable.
+
+    text      value → JSON text                  for what is only checked, hashed, or read by SQL
+    encode    value → JSON text, sealed          for what is stored
+    decode    what is stored → value
+Digests are of the value, never of what is stored: the same value is sealed to another text each time.
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from flows.core.errors import CheckpointTooLarge, PayloadError
 
@@ -29,8 +34,46 @@ MAX_DEPTH = 100
 _plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
+class Codec(Protocol):
+    """How values lie in the record, beside plain JSON. Set by OUTLAST["CODEC"], for the whole process (`flows.codecs`)."""
+
+    def seal(self, text: str) -> Mapping[str, Any]:
+        """The envelope of a JSON text: JSON itself, with `"$outlast"` naming what opens it. The same text may give another one each time."""
+
+    def open(self, envelope: Mapping[str, Any]) -> str:
+        """The JSON text in an envelope.
+
+        Raises:
+            PayloadError: it was sealed by a codec or with a key that is not configured here, or it was altered.
+        """
+
+
+class _Used:
+    """What this process stores values by."""
+
+    codec: Codec | None = None
+
+
+def use(codec: Codec | None) -> None:
+    """From now on, values are stored by this codec; None: plain. What is stored already stays as it is."""
+    _Used.codec = codec
+
+
 def encode(value: Any, producer: str, max_bytes: int = MAX_RESULT_BYTES) -> str:
-    """The JSON text to store for `value`.
+    """The JSON text to store for `value`; `max_bytes` bounds the value, not what a codec makes of it.
+
+    Raises:
+        PayloadError: as `text`.
+    """
+    return _sealed(text(value, producer, max_bytes))
+
+
+def _sealed(plain: str) -> str:
+    return plain if _Used.codec is None else _plain(dict(_Used.codec.seal(plain)))
+
+
+def text(value: Any, producer: str, max_bytes: int = MAX_RESULT_BYTES) -> str:
+    """The JSON text of `value`, as nobody has sealed it.
 
     Raises:
         PayloadError: not JSON, NaN, a NUL byte, a lone surrogate, or more than `max_bytes` bytes.
@@ -40,15 +83,15 @@ def encode(value: Any, producer: str, max_bytes: int = MAX_RESULT_BYTES) -> str:
     if isinstance(value, dict) and ENVELOPE in value:
         value = {ENVELOPE: "json", "data": value}
     try:
-        text = _plain(value)
+        found = _plain(value)
     except (TypeError, ValueError, RecursionError):
         raise PayloadError(producer, _explain(value)) from None
-    if text.count("[") + text.count("{") > MAX_DEPTH and is_deep(value):
+    if found.count("[") + found.count("{") > MAX_DEPTH and is_deep(value):
         raise PayloadError(producer, f"is nested too deeply; at most {MAX_DEPTH} levels are stored")
-    if "\\u0000" in text and _has_nul(value):
+    if "\\u0000" in found and _has_nul(value):
         raise PayloadError(producer, "holds a NUL character, which PostgreSQL cannot store; remove it or send bytes as base64")
     try:
-        size = len(text.encode("utf-8"))
+        size = len(found.encode("utf-8"))
     except UnicodeEncodeError:
         raise PayloadError(producer, "holds a lone surrogate, which is not text; clean it before it is returned") from None
     if size > max_bytes:
@@ -56,15 +99,23 @@ def encode(value: Any, producer: str, max_bytes: int = MAX_RESULT_BYTES) -> str:
             producer,
             f"is {size:,} bytes; at most {max_bytes:,} are stored. Keep large data elsewhere and return a reference",
         )
-    return text
+    return found
 
 
 def decode(value: Any) -> Any:
-    """The value behind a stored one; the counterpart of `encode` for what the database driver already parsed."""
+    """The value behind a stored one; the counterpart of `encode` for what the database driver already parsed.
+
+    Raises:
+        PayloadError: it was sealed by a codec, or with a key, that is not configured here, or it was altered.
+    """
     if isinstance(value, dict) and ENVELOPE in value:
-        if value[ENVELOPE] != "json":
-            raise PayloadError("stored value", f"was written with codec {value[ENVELOPE]!r}, which is not configured here")
-        return value["data"]
+        if value[ENVELOPE] == "json":
+            return value["data"]
+        if _Used.codec is None:
+            raise PayloadError(
+                "a stored value", f'was written by the codec {value[ENVELOPE]!r:.40}; configure it in OUTLAST["CODEC"] to read it'
+            )
+        return decode(json.loads(_Used.codec.open(value)))
     return value
 
 
@@ -77,13 +128,13 @@ def encode_checkpoint(value: Any, producer: str, max_bytes: int) -> str:
     """
     if not isinstance(value, Mapping):
         raise PayloadError(producer, "a checkpoint is an object of small, revision-level facts")
-    text = encode(dict(value), producer, max_bytes=1 << 30)
-    size = len(text.encode())
+    plain = text(dict(value), producer, max_bytes=1 << 30)
+    size = len(plain.encode())
     if size > max_bytes:
         sizes = sorted(((len(_plain(item).encode()), str(key)) for key, item in value.items()), reverse=True)[:3]
         largest = ", ".join(f"{key} ({count:,} bytes)" for count, key in sizes)
         raise CheckpointTooLarge(producer, f"is {size:,} bytes, at most {max_bytes:,} are kept; largest keys: {largest}")
-    return text
+    return _sealed(plain)
 
 
 def check_name(value: object, producer: str) -> None:
@@ -125,10 +176,10 @@ def check_text(value: object, producer: str, most: int | None = None) -> None:
     Raises:
         PayloadError: it is no text, too long, or holds what PostgreSQL cannot store.
     """
-    text = as_text(value, producer)
-    if most is not None and len(text) > most:
-        raise PayloadError(producer, f"is {len(text):,} characters; at most {most:,} are kept. Give the rest as input")
-    if not is_text(text):
+    found = as_text(value, producer)
+    if most is not None and len(found) > most:
+        raise PayloadError(producer, f"is {len(found):,} characters; at most {most:,} are kept. Give the rest as input")
+    if not is_text(found):
         raise PayloadError(producer, f"holds a NUL character or a lone surrogate: {value!r:.80}")
 
 

@@ -151,7 +151,7 @@ def _result(definition: Definition, state: State, name: str, value: Any) -> Any:
         if isinstance(node, Decision) and isinstance(value, Candidate):
             visit = max(1, state.visits.get(name, 1))
             value = node.accept(value, replace(state, activity=ActivityState(0, name, "", visit, 0, 0)))
-        payload.encode(value, f"the result of {name}")
+        payload.text(value, f"the result of {name}")
     except OutlastError as fault:
         raise CannotMigrate(f"the result for node {name!r} cannot be kept: {fault}") from fault
     except Exception as fault:

@@ -194,7 +194,7 @@ class Attempt:
             PayloadError: the note is too large or not JSON; the previous one is kept.
         """
         text = payload.encode(notes, f"the note of {self.flow}.{self.node}", conf.MAX_NOTE_BYTES)
-        self.notes = json.loads(text)
+        self.notes = payload.decode(json.loads(text))
         return self._beat(text)
 
     @from_anywhere
@@ -212,7 +212,7 @@ class Attempt:
         if not store.save_checkpoint(row.id, row.version, row.epoch, self._owned.worker, text, self._owned.using):
             raise LostOwnership(f"workflow {row.id} is no longer this worker's")
         row.checkpoint = text
-        self.checkpoint = json.loads(text)
+        self.checkpoint = payload.decode(json.loads(text))
 
     @from_anywhere
     def spend(self, **used: Any) -> str:

@@ -97,7 +97,7 @@ def publish(
     given: Any = blocks
     if not isinstance(given, bool):
         raise PayloadError(producer, f"blocks= is True or False, got {given!r:.60}")
-    text, digest = payload.encode(dict(body), producer, conf.MAX_INPUT_BYTES), canonical.digest(dict(body), producer)
+    text, digest = payload.text(dict(body), producer, conf.MAX_INPUT_BYTES), canonical.digest(dict(body), producer)
     with committing("publish policy", alias):
         store.lock(name, alias)
         found = store.newest(name, alias)

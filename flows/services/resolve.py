@@ -212,16 +212,18 @@ def _second_person(row: Row, given: _Given, using: str) -> Code | None:
     """
     if not row.two_people:
         return None
-    said = Resolution.objects.using(using).filter(
+    rows = Resolution.objects.using(using).filter(
         operation_id=row.id, source="person", answer=given.verdict.value, at__gte=row.doubt_since, external_id=given.external_id
     )
-    if given.evidence is None:
-        said = said.filter(evidence__isnull=True)
-    else:
-        said = said.filter(evidence=json.loads(given.evidence))
-    if not said.exists():
+    wanted = None if given.evidence is None else payload.decode(json.loads(given.evidence))
+    said = [
+        by
+        for by, evidence in rows.values_list("by_id", "evidence")
+        if (evidence is None) == (given.evidence is None) and payload.decode(evidence) == wanted
+    ]
+    if not said:
         return Code.NEEDS_SECOND
-    return None if said.exclude(by=given.user.pk).exists() else Code.SAME_PERSON
+    return None if any(by != given.user.pk for by in said) else Code.SAME_PERSON
 
 
 def _keep(row: Row, given: _Given, answer: str, using: str) -> None:

@@ -12,8 +12,19 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def main():
-    compile_lock("requirements.txt", "--python-version", "3.11", "--extra", "beat", "--extra", "schedules")
-    compile_lock("requirements-django61.txt", "--python-version", "3.12", "--extra", "schedules", given="Django>=6.1,<6.2\n")
+    compile_lock(
+        "requirements.txt", "--python-version", "3.11", "--extra", "beat", "--extra", "encryption", "--extra", "schedules"
+    )
+    compile_lock(
+        "requirements-django61.txt",
+        "--python-version",
+        "3.12",
+        "--extra",
+        "encryption",
+        "--extra",
+        "schedules",
+        given="Django>=6.1,<6.2\n",
+    )
 
 
 def compile_lock(output, *options, given=""):

@@ -305,6 +305,7 @@ def test_every_setting_has_a_rule() -> None:
         *checks.configured.PATHS,
         *checks.configured.TYPES,
         "RELEASES",
+        "CODEC",
         "DATABASE",
         "NOTICE_CHANNELS",
     }

@@ -71,7 +71,7 @@ class End(Node):
 
     def enter(self, state: State) -> Move:
         value = self.result(state) if self.result else None
-        payload.encode(value, f"the result of {state.flow}")
+        payload.text(value, f"the result of {state.flow}")
         code = None if self.outcome is Outcome.COMPLETE else f"ENDED_AT:{self.name}"
         return Finish(self.name, _ENDS[self.outcome], self.outcome, value, code)
 

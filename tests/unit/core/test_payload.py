@@ -41,7 +41,7 @@ def test_a_value_that_looks_like_an_envelope_reads_back_as_it_was(value: dict[st
 
 
 def test_a_value_of_an_unknown_codec_is_refused_and_not_handed_out_as_data() -> None:
-    with pytest.raises(PayloadError, match="was written with codec 'aes', which is not configured here"):
+    with pytest.raises(PayloadError, match="was written by the codec 'aes'; configure it"):
         decode({ENVELOPE: "aes", "data": "…"})
 
 
