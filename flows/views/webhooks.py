@@ -19,9 +19,8 @@ from django.views.decorators.csrf import csrf_exempt
 from flows.conf import conf
 from flows.core.hooks import InvalidSource, Refused
 from flows.services import identify
-from flows.services.webhooks import sources
+from flows.services.webhooks import refusals, sources
 from flows.services.webhooks.receiving import Reply, receive
-from flows.services.webhooks.refusals import tally
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +55,9 @@ def hook(request: HttpRequest, name: str) -> HttpResponse:
         logger.exception("A webhook could not be taken in; its sender has to send it again.")
         return _answer(Refused.AWAY)
     if reply.refused is not None:
-        tally.add(name if found else "", reply.refused, alias)
+        refusals.tally.add(name if found else "", reply.refused, alias)
         return _answer(reply.refused)
-    tally.write(alias)
+    refusals.tally.write(alias)
     if reply.challenge is not None:
         return _plain(JsonResponse({"challenge": reply.challenge}))
     return _plain(HttpResponse(status=202 if reply.first else 200))

@@ -24,6 +24,7 @@ from approvals.api import answer as fill_in
 from approvals.api import delegate
 from approvals.models import Pool, Request
 from flows import COMPLETE, Budget, Decision, End, Kept, Visits, policies, releases
+from flows.models import WebhookDelivery, WebhookRefusal, WebhookSource
 from flows.services.clock import now
 from flows.store import gate
 from tests import factories
@@ -291,12 +292,27 @@ def set_up(world: World) -> Iterator[Scene]:
     doubting.forget()
 
 
+def _fill_webhooks() -> None:
+    """A source, a delivery of which nothing could be made, and sums of what was refused."""
+    moment = now("default")
+    described = {"scheme": "standard", "secrets": ["env:CI_SECRET"], "event_type": "body.type", "event_key": "body.object.id"}
+    WebhookSource.objects.create(name="ci", **described, reason=EVIL, updated_at=moment)
+    WebhookDelivery.objects.create(
+        source="ci", delivery_id=EVIL, body_digest="sha256:" + "0" * 64, unsigned_id=False, body=EVIL.encode() * 20, secret=1,
+        headers={"user-agent": EVIL}, verdict="unmapped", code="not_json", received_at=moment, seen_at=moment,
+    )  # fmt: skip
+    WebhookRefusal.objects.create(
+        source="ci", hour=moment.replace(minute=0, second=0, microsecond=0), code="bad_signature", count=17
+    )
+
+
 def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     """Operations in doubt, a commitment, an event that nobody waits for, and a run that has used up its budget, which is given back."""
     doubting.probe_says.append(doubting.Unknown("The provider has been busy since this morning, and asks to be asked later"))
     doubtful = doubting.in_doubt(world.worker, doubting.PayProbed, key=EVIL)
     doubting.in_doubt(world.worker, key="a-key-without-any-space-" * 8)
     doubting.HoldThenPay.start({}, key="release-of-the-website-2026-11")
+    _fill_webhooks()
     flows.signal("scene-1", "t.nobody", key="nobody", payload={"said": EVIL})
     flow = declare(
         "t-page",

@@ -71,7 +71,7 @@ def save(
     said = warrant.reason(reason, "why webhooks are taken in this way")
     given = {
         "scheme": scheme,
-        "options": dict(options or {}),
+        "options": {} if options is None else options,
         "secrets": list(secrets),
         "event_type": event_type.strip(),
         "event_key": event_key.strip(),
