@@ -14,6 +14,7 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -32,6 +33,7 @@ from approvals.core.tools import (
 from flows.core.effects import Effect
 from flows.core.errors import ApprovalPending, TurnEnds
 from flows.core.nodes.audience import Escalation, Reviewers
+from flows.core.tools import GUARDED
 
 if TYPE_CHECKING:
     from approvals.services.guard import Allowed
@@ -92,9 +94,41 @@ def requires_approval(
         tool = tool_of(rule, function)
         wrapper: Any = _asynchronous(tool) if inspect.iscoroutinefunction(function) else _plain(tool)
         guarded: Callable[P, R] = functools.wraps(function)(wrapper)
+        setattr(guarded, GUARDED, True)
         return guarded
 
     return guard
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guard:
+    """Who must allow the calls of a tool that is given to an agent as it is, `Tool(refund, approval=Guard(role="finance"))`.
+
+    Args:
+        Those of `requires_approval`, but name and effect, which are the tool's.
+    """
+
+    role: str = ""
+    pool: str = ""
+    permission: str = ""
+    need: int = 1
+    steps: Sequence[Reviewers] = ()
+    expires: timedelta = timedelta(hours=24)
+    reminders: Sequence[timedelta] = ()
+    escalation: Sequence[Escalation] = ()
+    self_approval: bool = False
+    version: str = "1"
+    target: Callable[..., Any] | None = None
+
+    def guard(self, function: Callable[..., Any], *, name: str, effect: Effect | None = None) -> Callable[..., Any]:
+        """The function, guarded under this name.
+
+        Raises:
+            DefinitionError: it could not work, with the way to write it.
+        """
+        options = {one.name: getattr(self, one.name) for one in fields(self)}
+        guarded: Callable[..., Any] = requires_approval(**options, name=name, effect=effect)(function)
+        return guarded
 
 
 def gather(*calls: Callable[[], Any]) -> list[Any]:
@@ -178,6 +212,7 @@ def _asynchronous(tool: Tool) -> Callable[..., Any]:
 
 __all__ = [
     "ApprovalPending",
+    "Guard",
     "OutsideAttempt",
     "ToolApprovalUnsound",
     "ToolAskedTooOften",

@@ -18,6 +18,7 @@ from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknow
 from flows.core.events import About
 from flows.core.fields import Field
 from flows.core.hooks import Delivery, Mapped
+from flows.core.loop import Answer, Loop, Prompt, ToolCall
 from flows.core.nodes import (
     COMPLETE,
     FAILED,
@@ -42,7 +43,8 @@ from flows.core.releases import MIGRATE, RESUME_PINNED, restart_from
 from flows.core.requirements import Competence, Fresh, Gate
 from flows.core.spans import days, hours, minutes, seconds
 from flows.core.state import State
-from flows.core.turns import Paid, Stop
+from flows.core.tools import PipelineTool, Tool, ToolStep
+from flows.core.turns import Keep, Paid, Stop
 from flows.core.verdicts import Verdict
 from flows.core.versions import Migrated
 
@@ -172,6 +174,7 @@ __all__ = [
     "About",
     "Activity",
     "AgentTurn",
+    "Answer",
     "Approval",
     "Ask",
     "Branch",
@@ -194,11 +197,15 @@ __all__ = [
     "Fresh",
     "Gate",
     "Happened",
+    "Keep",
     "Kept",
+    "Loop",
     "Mapped",
     "Migrated",
     "Paid",
     "Pipeline",
+    "PipelineTool",
+    "Prompt",
     "Retry",
     "Reviewers",
     "Servicing",
@@ -207,6 +214,9 @@ __all__ = [
     "State",
     "Step",
     "Stop",
+    "Tool",
+    "ToolCall",
+    "ToolStep",
     "Unknown",
     "Untrusted",
     "Verdict",

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +41,7 @@ from flows.core.effects import TOOL
 from flows.core.errors import ApprovalPending, DefinitionError, LostOwnership, PayloadError
 from flows.services import calling
 from flows.services.authored import from_anywhere
-from flows.services.calling import Calling, NotTaken
+from flows.services.calling import Calling, NotTaken, making
 from flows.services.effects import Call
 
 MAX_TRIES = 10
@@ -64,16 +63,13 @@ class Allowed:
     kwargs: Mapping[str, Any]
 
 
-_current: ContextVar[Call | None] = ContextVar("outlast_tool_call", default=None)
-
-
 def current_call() -> Call:
     """Inside a guarded tool: the call that is made, with `id`, the same over all attempts at it, and `headers`, to send to a provider.
 
     Raises:
         DefinitionError: no guarded tool runs here.
     """
-    call = _current.get()
+    call = making.get()
     if call is None:
         raise DefinitionError("current_call() is asked outside of a guarded tool: only while one runs is there a call.")
     return call
@@ -85,11 +81,11 @@ def made(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterat
     may = allowed(tool, args, kwargs)
     try:
         with may.calling.closing(may.call) as call:
-            token = _current.set(call)
+            token = making.set(call)
             try:
                 yield call, may
             finally:
-                _current.reset(token)
+                making.reset(token)
     finally:
         may.calling.tidy()
 
@@ -106,7 +102,7 @@ def allowed(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> All
     now = calling.now()
     if now is None:
         raise OutsideAttempt(tool.rule.name)
-    if _current.get() is not None:
+    if making.get() is not None:
         raise DefinitionError(
             f"{tool.rule.name} is called by another guarded tool, which would be in doubt while people think: call both from the activity."
         )

@@ -5,6 +5,7 @@
     lost, or failed and to be made anew               none, and the code has taken no other way: the call is made
     else                                              none; what is on record behind this place is set aside: the code has taken another way
 
+An answer whose candidate was malformed does not stand: the model is asked anew (`behind_answer`).
 Inside another call (`outer`) a call is known by what it asks of whom, and by nothing else.
 """
 
@@ -69,6 +70,15 @@ class Places:
             self._gone.add(again.number)
             return None, ()
         return None, free
+
+    def behind_answer(self, attempt: int) -> Sequence[Entry]:
+        """What is set aside where this attempt was the last one whose candidate was malformed: the answer that it came of, so that the model is
+        asked anew. Nothing, where it was asked anew since.
+        """
+        asked = [one for number, one in sorted(self.entries.items()) if one.kind is EntryKind.MODEL and not one.within]
+        if not asked or asked[-1].attempt > attempt or asked[-1].status is not EntryStatus.DONE:
+            return ()
+        return [one for number, one in sorted(self.entries.items()) if number >= asked[-1].number and one.usable]
 
     def take(self, entry: Entry) -> None:
         """This entry stands for a call of this attempt."""

@@ -173,6 +173,25 @@ class Stop:
             raise TurnTime(f"{seconds:.0f} seconds were computed")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Keep:
+    """What of the answers of tools a prompt of `Loop` holds, however many there were.
+
+    Args:
+        results: so many of the newest, whole. bytes: of each of them, at most. lines: of the index of all calls, at most; the newest.
+    """
+
+    results: int = 4
+    bytes: int = 12_000
+    lines: int = 60
+
+    def __post_init__(self) -> None:
+        for name, least in (("results", 0), ("bytes", 64), ("lines", 1)):
+            given: Any = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int) or given < least:
+                raise DefinitionError(f"Keep({name}=…) is a whole number from {least}; got {given!r:.60}.")
+
+
 def tokens_of(usage: Mapping[str, Any]) -> int:
     """The tokens that a call has used: what went in and what came out."""
     return int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)

@@ -18,7 +18,7 @@ from flows.core.artifact import ModelCall
 from flows.core.decide import Decided
 from flows.core.errors import ApprovalPending
 from flows.core.nodes.activity import Decision
-from flows.core.state import Completed, Failed, Pending, Trigger
+from flows.core.state import Completed, Failed, Pending, Trigger, Woken
 from flows.models import Candidate
 from flows.services.arrows import Ending
 from flows.services.owned import Owned
@@ -37,14 +37,14 @@ def of_attempt(owned: Owned, trigger: Trigger, decided: Decided, ending: Ending 
     definition, activity = owned.definition, owned.state.activity
     if definition is None or activity is None or ending is None:
         return None
-    if not (isinstance(trigger, Completed | Failed | Pending) or ending.calls) or not isinstance(
-        definition.nodes.get(activity.node), Decision
-    ):
+    lacked = isinstance(trigger, Woken) and bool(ending.calls) and decided.refusal is not None  # a call found no budget
+    ended = lacked or isinstance(trigger, Completed | Failed | Pending)
+    if not ended or not isinstance(definition.nodes.get(activity.node), Decision):
         return None
     refused = (
         trigger.failure.code if isinstance(trigger, Failed) else ApprovalPending.code if isinstance(trigger, Pending) else ""
     )
-    if not refused and decided.refusal is not None:  # a call of an agent turn found no budget
+    if lacked and decided.refusal is not None:
         refused = decided.refusal.verdict
     if isinstance(decided.move, moves.CancelSelf):
         refused = refused or decided.move.code

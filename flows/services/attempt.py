@@ -50,6 +50,7 @@ from flows.services.operation import headers
 from flows.services.owned import Owned
 from flows.services.releasing import Behaviour, behaviour
 from flows.services.resuming import CheckpointConflict, conflict_of
+from flows.services.tools import Tools
 from flows.store import attempts as store
 from flows.store.sql import loads
 
@@ -70,7 +71,7 @@ class Attempt:
         checkpoint_conflict: why the state that the checkpoint names is gone: for a Decision, and for a node to which a StateConflict leads
         (others do not run then).
         approved: the frozen candidate that people approved, where the node's gate asks for an approval; execute exactly this.
-        journal: the calls of an agent turn, each made once (`AgentTurn`).
+        journal, tools: the calls of an agent turn, each made once, and its declared tools (`AgentTurn`).
         versions: what the flow's probes saw just before this attempt (`fresh=`): name → version, to hand to systems that compare and set.
     """
 
@@ -107,9 +108,12 @@ class Attempt:
         self._began_in = transaction_of(connections[owned.using])
         self._release: Behaviour | None = None
         self._journal: Journal | None = None
-        if owned.definition is not None and isinstance(owned.definition.nodes.get(activity.node), AgentTurn):
+        self._tools: Tools | None = None
+        node = owned.definition.nodes.get(activity.node) if owned.definition is not None else None
+        if isinstance(node, AgentTurn):
             calling = calling or Calling(owned, self._effects)
             self._journal = Journal(owned, calling, self._deciding, limits.owns, self._extend)
+            self._tools = Tools(node.tools, node.keep, self._journal, calling)
 
     @property
     def journal(self) -> Journal:
@@ -124,6 +128,17 @@ class Attempt:
                 "are called in turns."
             )
         return self._journal
+
+    @property
+    def tools(self) -> Tools:
+        """The declared tools of an agent turn, to be called by name: `attempt.tools.call("read_file", {"path": "a.txt"})`.
+
+        Raises:
+            DefinitionError: the node is no AgentTurn.
+        """
+        assert self.journal is not None
+        assert self._tools is not None
+        return self._tools
 
     def effect(self, name: str, request: Any = None) -> AbstractContextManager[Call]:
         """One of several effects of this activity, declared as `effects={NAME: Effect(…)}`: in flight, committed, before the block begins.

@@ -28,6 +28,8 @@ from flows.store import operations
 from flows.store.sql import committing
 
 _now: ContextVar[Calling | None] = ContextVar("outlast_calling", default=None)
+#: The call that is being made, for the code that makes it.
+making: ContextVar[Call | None] = ContextVar("outlast_tool_call", default=None)
 _drawing: ContextVar[Drawn | None] = ContextVar("outlast_drawing", default=None)
 
 

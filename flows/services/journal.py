@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.conf import conf
 from flows.core import artifact, canonical, payload
-from flows.core.errors import BudgetPending, LostOwnership, PayloadError, TurnEnds
+from flows.core.errors import BudgetPending, InvalidCandidate, LostOwnership, PayloadError, TurnEnds
 from flows.core.nodes.agent import AgentTurn
 from flows.core.places import Places
 from flows.core.protocol import BudgetKind
@@ -220,6 +220,9 @@ class Journal:
                 found |= {number: replace(found[number], status=EntryStatus.LOST) for number in lost}
             self._since = store.stopped(visit, STOPS, using) if found else 0
             self._places = Places(found.values())
+            malformed = store.stopped(visit, [InvalidCandidate.code], using) if found else 0
+            if aside := self._places.behind_answer(malformed):
+                self._set_aside([one.number for one in aside], "the model once more, whose answer was malformed")
         return self._places
 
     def _hold(self) -> None:

@@ -56,6 +56,9 @@ READS = {
     "release fact",
     "current release",
     "offers",
+    "journal",
+    "turn stopped",
+    "turn computed",
     "next moment",
     "under way",
 }

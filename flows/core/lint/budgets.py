@@ -15,9 +15,9 @@ def attempts_fit(view: View) -> Iterator[Problem]:
     if not isinstance(budget, Budget):
         return
     for name in view.nodes:
-        spends = view.option(name, "spends")
         verifies = bool(view.option(name, "verifies"))
-        for kind, amount in spends.amounts.items() if isinstance(spends, Spend) else ():
+        given = [one for one in (view.option(name, "spends"), view.option(name, "each")) if isinstance(one, Spend)]
+        for kind, amount in [pair for one in given for pair in one.amounts.items()]:
             limit = budget.amounts.get(kind)
             if limit is None:
                 continue
@@ -28,4 +28,6 @@ def attempts_fit(view: View) -> Iterator[Problem]:
                     f"Node {name!r}: one attempt needs {written(kind, amount)} {kind.value}, and the flow may use "
                     f"{written(kind, usable)}{kept}."
                 )
-                yield view.problem("E061", message, "Let spends= ask for less, or raise Meta.budget.", name)
+                yield view.problem(
+                    "E061", message, "Let spends= (of an agent turn: each=) ask for less, or raise Meta.budget.", name
+                )

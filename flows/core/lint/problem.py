@@ -65,10 +65,13 @@ CATALOGUE: dict[str, str] = {
     "E079": "an ask whose form cannot be filled in, or whose answers lead nowhere",
     "E080": "an approval of a part of what was verified as a whole",
     "E087": "business time without a calendar",
+    "E131": "a tool that no model can call",
+    "E132": "an agent turn whose calls nothing bounds",
     "E099": "a declaration that cannot be checked",
     "W001": "probes of an effect about which nobody can be asked",
     "W002": "an effect of which only a person can say what became of it",
     "W003": "a gate that wants a placement which the node does not choose",
+    "W131": "a tool that says that it changes something, and declares no effect",
 }
 
 PREFIX = "outlast_flows."
