@@ -20,10 +20,10 @@ from flows.admin.read_only import ReadOnlyAdmin
 from flows.admin.reasoned import DecidingAdmin, ReasonedForm, Took
 from flows.admin.records import FixedFilter
 from flows.core import visible
-from flows.core.errors import OutlastError
+from flows.core.errors import OutlastError, PayloadError
 from flows.core.hooks import Refused
 from flows.models import Event, WebhookDelivery, WebhookRefusal, WebhookSource, WebhookVerdict
-from flows.services.webhooks import sources
+from flows.services.webhooks import bodies, sources
 from flows.services.webhooks.mapping import PERMISSION
 
 #: A verdict → the class of its chip.
@@ -227,7 +227,10 @@ class WebhookDeliveryAdmin(DecidingAdmin):
             found = Event.objects.using(self.alias).filter(event_id=obj.event_id).values_list("pk", flat=True).first()
             url = self.url("outlast_flows_event_change", found) if found is not None else ""
             return format_html('<a href="{}">{}</a>', url, gettext("It is in the inbox.")) if url else gettext("It is not kept.")
-        body = bytes(obj.body)
+        try:
+            body = bodies.unpacked(obj.body)
+        except PayloadError as error:
+            return rendering.inline(str(error))
         text = body[:MOST_BODY].decode("utf-8", "backslashreplace")
         return rendering.block(text if len(body) <= MOST_BODY else f"{text}\n… ({len(body):,} bytes in all)")
 
@@ -252,7 +255,8 @@ class WebhookRefusalAdmin(ReadOnlyAdmin):
     """Sums: who sent them is not kept."""
 
     list_display = ("hour", "shown_source", "code", "count")
-    list_display_links = None
+    fields = list_display
+    readonly_fields = fields
     list_filter = (CodeFilter,)
     ordering = ("-hour", "source", "code")
 

@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from flows.models import Event, WebhookDelivery, WebhookRefusal, WebhookSource
-from flows.services.webhooks import refusals, sources
+from flows.services.webhooks import bodies, refusals, sources
 from tests.support import hooking, signing
 from tests.support.approving import World
 from tests.support.browsing import ESCAPED, EVIL, client_of, page, said, words
@@ -145,9 +145,10 @@ def test_what_was_sent_is_shown_as_data(manager: Client) -> None:
         assert "<script>alert(1)" not in shown
         assert ESCAPED in shown
     assert "bytes in all" in shown
-    raw = bytes(row.body or b"")
-    WebhookDelivery.objects.update(body=b"\xff\xfe\x00" + raw[:10])
+    WebhookDelivery.objects.update(body=bodies.packed(b"\xff\xfe\x00"))
     assert r"\xff\xfe" in page(manager, change(row))
+    WebhookDelivery.objects.update(body=bodies.SEALED + b'{"$outlast": "gone", "data": ""}')
+    assert "was written by the codec" in words(page(manager, change(row)))
 
 
 def test_a_delivery_is_mapped_anew_with_a_reason(manager: Client) -> None:

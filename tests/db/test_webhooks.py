@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from django.test import Client, RequestFactory
 
 import flows
 from flows.models import Event, Wait, WebhookDelivery, WebhookRefusal, WebhookSource
-from flows.services.webhooks import mapping, refusals, sources
+from flows.services.webhooks import bodies, mapping, refusals, sources
 from flows.store import sql
 from flows.store import webhooks as store
 from flows.testing import LocalWorker
@@ -178,7 +179,7 @@ def test_another_body_under_a_known_id_is_kept_and_never_taken(worker: LocalWork
     assert (second.verdict, second.code, second.event_id, second.times) == ("conflict", "other_body", "ci:d-1", 2)
     assert second.delivery_id.startswith("d-1~")
     assert second.body is not None
-    assert json.loads(bytes(second.body)) == {"key": "k", "n": 2}
+    assert json.loads(bodies.unpacked(second.body)) == {"key": "k", "n": 2}
     assert sorted(Event.objects.values_list("status", "payload__n")) == [("conflict", 2), ("pending", 1)]
     run = Ask.start({"key": "k"})
     worker.run()
@@ -189,7 +190,7 @@ def test_a_conflict_of_which_nothing_can_be_made_is_kept_as_it_came() -> None:
     assert [post(body).status_code for body in ({"key": "k"}, b"no json", {"other": 1})] == [202] * 3
     found = {one.code: one for one in WebhookDelivery.objects.filter(verdict="conflict")}
     assert set(found) == {"not_json", "no_key"}
-    assert bytes(found["not_json"].body or b"") == b"no json"
+    assert bodies.unpacked(found["not_json"].body or b"") == b"no json"
     assert WebhookDelivery.objects.get(delivery_id="d-1").conflicts == 2
     assert Event.objects.count() == 1
 
@@ -231,7 +232,7 @@ def test_what_cannot_be_made_an_event_is_kept_as_it_came(body: bytes, code: str)
     assert post(body).status_code == 202
     one = row()
     assert facts(one) == ("unmapped", code, "", 1, 0)
-    assert bytes(one.body or b"") == body
+    assert bodies.unpacked(one.body or b"") == body
     assert not Event.objects.exists()
     assert post(body).status_code == 200
 
@@ -296,6 +297,28 @@ def test_a_delivery_is_mapped_anew_after_its_mapping_was_mended(source: Any, wor
     again = mapping.map_anew(one.pk, reason="Twice is once", by=admin_user)
     assert (bool(again), again.verdict) == (False, "accepted")
     assert Event.objects.get().deliveries == 1
+
+
+def test_what_a_codec_seals_is_sealed_here_too(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And while it cannot seal, nothing is kept: the sender has it."""
+    monkeypatch.setenv("HOOK_TEST_KEY", base64.b64encode(b"k" * 32).decode())
+    sealed = {"BACKEND": "flows.codecs.AesGcm", "KEYS": ["env:HOOK_TEST_KEY"]}
+    plain = dict(settings.OUTLAST)
+    settings.OUTLAST = {**plain, "CODEC": sealed}
+    assert post(b"a secret").status_code == 202
+    one = row()
+    assert b"secret" not in bytes(one.body or b"")
+    assert bodies.unpacked(one.body or b"") == b"a secret"
+    assert mapping.map_anew(one.pk, reason="try").code == "not_json"
+    settings.OUTLAST = {**plain, "CODEC": {**sealed, "KEYS": ["env:HOOK_TEST_NOT_SET"]}}
+    assert post(b"another", sent_id="d-2").status_code == 503
+    settings.OUTLAST = plain
+    with pytest.raises(flows.errors.PayloadError, match="CODEC"):
+        mapping.map_anew(one.pk, reason="try")
+    assert WebhookDelivery.objects.count() == 1
+    caplog.clear()
 
 
 def test_who_maps_anew_may_and_says_why(source: Any, django_user_model: Any) -> None:

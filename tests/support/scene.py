@@ -26,6 +26,7 @@ from approvals.models import Pool, Request
 from flows import COMPLETE, Budget, Decision, End, Kept, Visits, policies, releases
 from flows.models import WebhookDelivery, WebhookRefusal, WebhookSource
 from flows.services.clock import now
+from flows.services.webhooks.bodies import packed
 from flows.store import gate
 from tests import factories
 from tests.db.approvals.test_parts import FILES, DeleteFiles
@@ -298,7 +299,7 @@ def _fill_webhooks() -> None:
     described = {"scheme": "standard", "secrets": ["env:CI_SECRET"], "event_type": "body.type", "event_key": "body.object.id"}
     WebhookSource.objects.create(name="ci", **described, reason=EVIL, updated_at=moment)
     WebhookDelivery.objects.create(
-        source="ci", delivery_id=EVIL, body_digest="sha256:" + "0" * 64, unsigned_id=False, body=EVIL.encode() * 20, secret=1,
+        source="ci", delivery_id=EVIL, body_digest="sha256:" + "0" * 64, unsigned_id=False, body=packed(EVIL.encode() * 20), secret=1,
         headers={"user-agent": EVIL}, verdict="unmapped", code="not_json", received_at=moment, seen_at=moment,
     )  # fmt: skip
     WebhookRefusal.objects.create(

@@ -24,7 +24,7 @@ from flows.core.hooks.vendors import challenge
 from flows.models import WebhookDelivery, WebhookVerdict
 from flows.services import identify, warrant
 from flows.services.events import Reception, signal
-from flows.services.webhooks import sources
+from flows.services.webhooks import bodies, sources
 from flows.services.webhooks.sources import Source
 from flows.store import events as inbox
 from flows.store import locks
@@ -167,6 +167,7 @@ def map_anew(delivery: int, *, reason: str, by: Any = None, using: str | None = 
         by: the user, whose right is looked up anew; None: code of the project. using: the database alias of the record.
     Raises:
         UnknownDelivery: there is none, or its source is gone. InvalidSource: its source cannot be as it is described.
+        PayloadError: its body was sealed with a key that is not here.
         ReasonMissing: nobody says why. NotPermitted: `by` is a user who may not.
     """
     alias = identify.alias(using)
@@ -183,8 +184,8 @@ def map_anew(delivery: int, *, reason: str, by: Any = None, using: str | None = 
             raise source
         if source is None:
             raise UnknownDelivery(f"The source {row.source!r} of delivery {delivery} is gone: describe it again, then map it.")
-        body, sent_at = bytes(row.body), row.sent_at.timestamp() if row.sent_at else None
+        body, sent_at = bodies.unpacked(row.body), row.sent_at.timestamp() if row.sent_at else None
         settled = deliver(source, row.delivery_id, row.headers, body, sent_at, alias)
-        kept = body if settled.verdict == WebhookVerdict.UNMAPPED else None
+        kept = bytes(row.body) if settled.verdict == WebhookVerdict.UNMAPPED else None
         store.settle(row.pk, row.verdict, settled, kept, alias, by=identify.label(by), reason=said)
     return Remapped(True, settled.verdict, settled.code, settled.event_id)

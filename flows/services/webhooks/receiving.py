@@ -21,6 +21,7 @@ from flows.core.hooks.schemes import ACCEPT, digest
 from flows.core.hooks.vendors import challenge
 from flows.models import WebhookVerdict
 from flows.services import identify
+from flows.services.webhooks.bodies import packed
 from flows.services.webhooks.mapping import deliver, keep_conflict
 from flows.services.webhooks.sources import Source
 from flows.store import webhooks as store
@@ -73,7 +74,7 @@ def receive(source: Source, headers: Mapping[str, str], body: bytes, *, now: flo
     Args:
         headers: by name in small letters. body: as it came. now: seconds since 1970. using: the database alias of the record.
     Raises:
-        DatabaseError: the record is away; nothing was kept.
+        DatabaseError: the record is away; nothing was kept. PayloadError: the codec cannot seal it now; the same.
     """
     alias, keys = identify.alias(using), source.keys
     if not keys:
@@ -102,7 +103,7 @@ def _kept(incoming: _Incoming, using: str) -> bool | None:
         if number is not None:
             settled = deliver(*incoming.parts, using)
             unread = settled.verdict == WebhookVerdict.UNMAPPED
-            store.settle(number, WebhookVerdict.UNMAPPED, settled, incoming.body if unread else None, using)
+            store.settle(number, WebhookVerdict.UNMAPPED, settled, packed(incoming.body) if unread else None, using)
             return True
         found = store.known(incoming.source.name, incoming.delivery_id, incoming.digest, using, unsigned_id=incoming.unsigned)
         if found is not None:
@@ -124,7 +125,7 @@ def _conflicting(incoming: _Incoming, known: int, using: str) -> bool:
         return False
     store.conflict(known, using)
     settled = keep_conflict(*incoming.parts, using)
-    store.settle(number, WebhookVerdict.UNMAPPED, settled, incoming.body, using)
+    store.settle(number, WebhookVerdict.UNMAPPED, settled, packed(incoming.body), using)
     return True
 
 
