@@ -39,7 +39,7 @@ FILL = """
 
 
 class ChromiumTab(Tab):
-    """Notes what became of the document that is loaded: its status, or that it did not come."""
+    """Notes what became of the document that is loaded: its status, or that it did not come. Answers what the page asks a person."""
 
     def __init__(self, to_browser: int, from_browser: int) -> None:
         self.status = 0
@@ -56,6 +56,8 @@ class ChromiumTab(Tab):
                 self.asked = str(params["request"]["url"])
             case "Network.responseReceived" if mine:
                 self.status = int(params["response"]["status"])
+            case "Page.javascriptDialogOpening":  # the page would wait for a click; it may be left, and gets a no to all else
+                self.tell("Page.handleJavaScriptDialog", accept=params["type"] == "beforeunload")
             case "Network.loadingFailed" if params["requestId"] in self._documents:
                 self.status = 0
 

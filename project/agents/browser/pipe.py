@@ -69,6 +69,20 @@ class Tab:
         Raises:
             BrowserFault: there is none, or it is an error.
         """
+        number = self.tell(method, **params)
+        while True:
+            answer = self._next()
+            if answer.get("id") == number:
+                if "error" in answer:
+                    raise BrowserFault(f"{method}: {answer['error']}")
+                return dict(answer["result"])
+
+    def tell(self, method: str, **params: Any) -> int:
+        """Send one command, whose answer nobody waits for; its number.
+
+        Raises:
+            BrowserFault: the browser has gone.
+        """
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": params}
         if self._session:
@@ -77,12 +91,7 @@ class Tab:
             os.write(self._out, json.dumps(message).encode() + b"\0")
         except BrokenPipeError:
             raise BrowserFault("the browser has gone") from None
-        while True:
-            answer = self._next()
-            if answer.get("id") == number:
-                if "error" in answer:
-                    raise BrowserFault(f"{method}: {answer['error']}")
-                return dict(answer["result"])
+        return number
 
     def goto(self, url: str) -> None:
         """Load a page, and wait until it is there."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.files.base import ContentFile
 from django.test import override_settings
@@ -12,6 +15,7 @@ from django.test import override_settings
 import flows
 from flows import Activity
 from flows.models import Wait, Workflow
+from project.agents.browser.plain import PlainPage
 from project.agents.browser.process import ask, events
 
 PLAN = b"%PDF from above"
@@ -27,10 +31,31 @@ def town(folder: str, key: str) -> None:
         if isinstance(node, Activity):  # killed more often under one activity than any policy would bear
             object.__setattr__(node, "retry", replace(node.retry, max_lost=1000))
     site = Path(folder, "address").read_text()
+    if (met := Path(folder, "requests")).is_dir():
+        die_at_requests(met)
     with taking_over() as worker, override_settings(MEDIA_ROOT=folder, BROWSER_AGENT_DRIVER="http"):
         run = FilePermit.start({"site": site, "applicant": ROLE, "facts": FACTS}, key=key)
         worker.run()
         carry_on(worker, run.id, key)
+
+
+def die_at_requests(met: Path) -> None:
+    """SIGKILL before and after each kind of request to the site, the first time that any process of the story comes to it."""
+    real = PlainPage._ask
+
+    def _ask(self: PlainPage, method: str, url: str, *more: Any) -> Any:
+        die(met / f"before {method} {urlsplit(url).path.replace('/', ' ')}")
+        answer = real(self, method, url, *more)
+        die(met / f"after {method} {urlsplit(url).path.replace('/', ' ')}")
+        return answer
+
+    PlainPage._ask = _ask  # type: ignore[method-assign]
+
+
+def die(mark: Path) -> None:
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def end_wait(wait: Wait) -> None:

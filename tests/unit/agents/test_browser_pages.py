@@ -120,7 +120,8 @@ class Elsewhere(BaseHTTPRequestHandler):
             return
         body = (
             f'<form id="f" method="post" action="{self.other}/taken"><input name="a"></form>'
-            f'<form id="g" method="post" action="/away"><input name="a"></form><form id="h" method="post" action="/broken"></form>'
+            '<form id="g" method="post" action="/away"><input name="a"></form><form id="h" method="post" action="/broken"></form>'
+            '<script>onload = () => alert("hello")</script>'
             f'<img src="{self.other}/img"><iframe src="{self.other}/frame"></iframe><script>fetch("{self.other}/fetch")</script>'
         ).encode()
         self.send_response(500 if self.path == "/broken" else 200)

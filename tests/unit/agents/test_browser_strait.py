@@ -140,4 +140,11 @@ def test_a_killed_worker_leaves_no_browser() -> None:
         browser = psutil.Process(worker.pid).children(recursive=True)
         assert browser
         os.kill(worker.pid, signal.SIGKILL)
-    until(lambda: not [one for one in browser if one.is_running() and one.status() != psutil.STATUS_ZOMBIE])
+    until(lambda: not any(lives(one) for one in browser))
+
+
+def lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

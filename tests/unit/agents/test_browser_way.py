@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,8 @@ import flows
 from flows.models import Candidate, Operation
 from project.agents.browser import sessions
 from project.agents.browser.leaves import NOTICE
+from project.agents.browser.pages import Form
+from project.agents.browser.plain import PlainPage
 from tests.support.coding import columns_holding
 from tests.support.town import BOTH, FACTS, Town, clock, driver, quick_commits, site, sound, town, transactional_db, worker
 
@@ -160,6 +163,34 @@ def test_cancelled_after_it_was_sent_it_is_withdrawn(town: Town) -> None:
     assert town.finish()[0] == "cancelled"
     assert [one["state"] for one in town.permits()] == ["withdrawn"]
     assert [one["state"] for one in town.site.ledger()["documents"]] == ["removed"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("node", "form"), [("upload", "document"), ("confirm", "permit")])
+def test_cancelled_while_it_is_being_sent_nothing_stays_at_the_site(
+    town: Town, monkeypatch: pytest.MonkeyPatch, node: str, form: str, when: str
+) -> None:
+    """The cancel comes between the last look whether it is still wanted, and the call; or before its answer is recorded."""
+    town.to(node)
+    real, cancelled = PlainPage.send, []
+
+    def send(self: PlainPage, sent: Form, *more: Any) -> Any:
+        mine = sent.id == form and not cancelled
+        if mine and when == "before":
+            cancelled.append(flows.cancel(town.run.id, reason="now", by=town.ada))
+        answer = real(self, sent, *more)
+        if mine and when == "after":
+            cancelled.append(flows.cancel(town.run.id, reason="now", by=town.ada))
+        return answer
+
+    monkeypatch.setattr(PlainPage, "send", send)
+    {"upload": town.upload, "confirm": town.answer}[node]()
+    assert len(cancelled) == 1
+    assert town.finish()[0] == "cancelled"
+    ledger = town.site.ledger()
+    assert [one["state"] for one in ledger["permits"]] == ["withdrawn"] * (form == "permit")
+    assert [one["state"] for one in ledger["documents"]] == ["removed"]
+    assert ledger["sessions"] == 0
 
 
 def test_a_site_that_has_it_twice_is_a_matter_for_a_person(town: Town) -> None:
