@@ -10,7 +10,9 @@ import builtins
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from flows.core.admission import DEFER, REFUSE, Admission
 from flows.core.budget import INHERIT, NEW, RESERVE, Budget, Kept, Spend
+from flows.core.capacity import Dependency, Limit, Ramp
 from flows.core.commitments import Commits
 from flows.core.context import Context, Fact, Untrusted
 from flows.core.definition import Flow as _Flow
@@ -158,6 +160,7 @@ __all__ = [
     "BREACH",
     "CANCEL",
     "COMPLETE",
+    "DEFER",
     "DEGRADE",
     "ESCALATE",
     "FAIL",
@@ -166,11 +169,13 @@ __all__ = [
     "INHERIT",
     "MIGRATE",
     "NEW",
+    "REFUSE",
     "RELEASE",
     "RESERVE",
     "RESUME_PINNED",
     "About",
     "Activity",
+    "Admission",
     "AgentTurn",
     "Approval",
     "Ask",
@@ -184,6 +189,7 @@ __all__ = [
     "Deadline",
     "Decision",
     "Delivery",
+    "Dependency",
     "DidNotHappen",
     "Effect",
     "End",
@@ -195,10 +201,12 @@ __all__ = [
     "Gate",
     "Happened",
     "Kept",
+    "Limit",
     "Mapped",
     "Migrated",
     "Paid",
     "Pipeline",
+    "Ramp",
     "Retry",
     "Reviewers",
     "Servicing",

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from flows.core.definition import Definition, Flow
-from flows.core.lint import approvals, asks, budgets, deadlines, declaration, effects, gates, loops, options, routes, versions
+from flows.core.lint import (
+    approvals,
+    asks,
+    budgets,
+    capacity,
+    deadlines,
+    declaration,
+    effects,
+    gates,
+    loops,
+    options,
+    routes,
+    versions,
+)
 from flows.core.lint.problem import CATALOGUE, PREFIX, Problem, problem
 from flows.core.lint.view import View
 
@@ -39,6 +52,9 @@ RULES: tuple[Rule, ...] = (
     effects.can_be_settled,
     effects.commitments_are_sound,
     budgets.attempts_fit,
+    capacity.needs_are_names,
+    capacity.capacity_is_waited_for,
+    capacity.admission_fits,
     deadlines.slas_are_deadlines,
     deadlines.policies_fit,
     deadlines.waits_end_after_their_deadline,

@@ -65,10 +65,14 @@ CATALOGUE: dict[str, str] = {
     "E079": "an ask whose form cannot be filled in, or whose answers lead nowhere",
     "E080": "an approval of a part of what was verified as a whole",
     "E087": "business time without a calendar",
+    "E088": "a need or a limit that is not declared",
+    "E089": "a rate, ceiling, ramp or patience that cannot be",
+    "E090": "capacity for which its node could not wait",
     "E099": "a declaration that cannot be checked",
     "W001": "probes of an effect about which nobody can be asked",
     "W002": "an effect of which only a person can say what became of it",
     "W003": "a gate that wants a placement which the node does not choose",
+    "W005": "a patience longer than the deadline of its flow",
 }
 
 PREFIX = "outlast_flows."
