@@ -10,7 +10,9 @@ import builtins
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from flows.core.admission import DEFER, REFUSE, Admission
 from flows.core.budget import INHERIT, NEW, RESERVE, Budget, Kept, Spend
+from flows.core.capacity import Dependency, Limit, Ramp
 from flows.core.commitments import Commits
 from flows.core.context import Context, Fact, Untrusted
 from flows.core.definition import Flow as _Flow
@@ -160,6 +162,7 @@ __all__ = [
     "BREACH",
     "CANCEL",
     "COMPLETE",
+    "DEFER",
     "DEGRADE",
     "ESCALATE",
     "FAIL",
@@ -168,11 +171,13 @@ __all__ = [
     "INHERIT",
     "MIGRATE",
     "NEW",
+    "REFUSE",
     "RELEASE",
     "RESERVE",
     "RESUME_PINNED",
     "About",
     "Activity",
+    "Admission",
     "AgentTurn",
     "Answer",
     "Approval",
@@ -187,6 +192,7 @@ __all__ = [
     "Deadline",
     "Decision",
     "Delivery",
+    "Dependency",
     "DidNotHappen",
     "Effect",
     "End",
@@ -200,12 +206,14 @@ __all__ = [
     "Keep",
     "Kept",
     "Loop",
+    "Limit",
     "Mapped",
     "Migrated",
     "Paid",
     "Pipeline",
     "PipelineTool",
     "Prompt",
+    "Ramp",
     "Retry",
     "Reviewers",
     "Servicing",

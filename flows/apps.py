@@ -16,6 +16,9 @@ class FlowsConfig(AppConfig):
     def ready(self) -> None:
         from flows import checks, registry  # noqa: F401 - registers the system checks
         from flows.codecs import configure
+        from flows.core.protocol import CAPACITY
+        from flows.services.capacity import pump
+        from flows.services.capacity.parking import CapacityPlane
         from flows.services.notices import NoticeOutbox
 
         configure()
@@ -24,5 +27,9 @@ class FlowsConfig(AppConfig):
         # ---- webhooks
         # ---- schedules
         # ---- capacity
+        plane = CapacityPlane()
+        for kind in sorted(CAPACITY):
+            registry.register_wait_plane(kind, plane)
+        registry.register_watch(pump.WATCH)
         # ---- children
         autodiscover_modules("flows")

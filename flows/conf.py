@@ -81,6 +81,10 @@ DEFAULTS: dict[str, Any] = {
     "WEBHOOK_MAX_BYTES": 1024 * 1024,
     # ---- schedules
     # ---- capacity
+    # Most live runs at once, by the name of the flow; "*": of all flows together. Goes before Meta.admission.
+    "ADMISSION": {},
+    # Seconds between two looks at those who wait for capacity, while some of them may go.
+    "PUMP_SECONDS": 0.1,
     # ---- children
     # ---- agents
     # Entries that the journal of one visit of an agent turn may have.

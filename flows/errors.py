@@ -3,6 +3,7 @@
 from flows.core.errors import (
     ActivityError,
     ActivityTimeout,
+    AdmissionRefused,
     AmbiguousOutcome,
     CannotMigrate,
     CannotResumeAt,
@@ -26,6 +27,7 @@ from flows.core.errors import (
     ReasonMissing,
     StateConflict,
     Transient,
+    UnknownDependency,
     UnknownFlow,
     UnknownIntent,
     UnknownWorkflow,
@@ -46,6 +48,7 @@ from flows.core.turn_errors import (
 __all__ = [
     "ActivityError",
     "ActivityTimeout",
+    "AdmissionRefused",
     "AmbiguousOutcome",
     "CannotMigrate",
     "CannotResumeAt",
@@ -77,6 +80,7 @@ __all__ = [
     "TurnTime",
     "TurnTokens",
     "TurnTools",
+    "UnknownDependency",
     "UnknownFlow",
     "UnknownIntent",
     "UnknownWorkflow",

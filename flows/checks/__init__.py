@@ -5,6 +5,7 @@ outlast_flows.E101–       settings and database          W101–   the same, w
 outlast_flows.W111–       Celery settings that are dangerous with Redis (`check --deploy`)
 """
 
+from flows.checks.capacity import check_capacity, check_capacity_kept
 from flows.checks.catalogue import CATALOGUE, TAG
 from flows.checks.configured import check_celery, check_settings
 from flows.checks.database import check_clock, check_migrated, check_named, check_versions
@@ -15,6 +16,8 @@ from flows.checks.webhooks import check_webhook_rows, check_webhooks
 __all__ = [
     "CATALOGUE",
     "TAG",
+    "check_capacity",
+    "check_capacity_kept",
     "check_celery",
     "check_clock",
     "check_flows",

@@ -23,6 +23,7 @@ CATALOGUE: dict[str, str] = {
     "E112": "a mapping of webhooks that is neither paths nor a function",
     "E113": "a source of webhooks without a secret, or with one that cannot be",
     "E114": "a tolerance of webhooks beyond a day",
+    "E118": "a flow in `OUTLAST['ADMISSION']` that does not exist",
     "W101": "an unknown key in `settings.OUTLAST`",
     "W102": "a lease that does not outlive a missed renewal",
     "W103": "`flows_now()` is not PostgreSQL's own clock",
@@ -36,4 +37,5 @@ CATALOGUE: dict[str, str] = {
     "W112": "the Redis transport keeps unacknowledged messages",
     "W113": "Celery keeps results",
     "W114": "Celery delivers again what kills its worker",
+    "W115": "a limit or a dependency of the record that no code declares",
 }

@@ -48,6 +48,11 @@ def _maps_texts(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(one, str) and one for pair in value.items() for one in pair)
 
 
+def _counts(value: Any) -> bool:
+    whole = isinstance(value, Mapping) and all(isinstance(one, int) and not isinstance(one, bool) for one in value.values())
+    return whole and all(isinstance(name, str) and name and count > 0 for name, count in value.items())
+
+
 def _is_span(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value > 0)
 
@@ -77,6 +82,7 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     # ---- schedules
     # ---- capacity
+    "ADMISSION": (_counts, '"ADMISSION": {"nightly-report": 20, "*": 500}'),
     # ---- children
 }
 

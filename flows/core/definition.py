@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from flows.core import canonical
+from flows.core.admission import Admission
 from flows.core.budget import MEASURED, ZERO, Budget
 from flows.core.nodes import Activity, AgentTurn, Decision, Node
 from flows.core.nodes.approval import Approval
@@ -31,7 +32,7 @@ RESERVED = frozenset({"Meta", "start", "start_many", "definition", "astart", "as
 META_OPTIONS = frozenset(
     {
         *("name", "version", "verbose_name", "abstract", "deadline", "sla", "checkpoint", "policy", "budget"),
-        *("migrate_from", "migrate", "on_release"),
+        *("migrate_from", "migrate", "on_release", "admission"),
     }
 )
 
@@ -60,6 +61,7 @@ class Definition:
     migrate_from: Mapping[int, Step] = field(default_factory=dict)
     migrate: str = ""
     on_release: Any = RESUME_PINNED
+    admission: Admission | None = None
 
     @property
     def release_policy(self) -> OnRelease:
@@ -199,6 +201,11 @@ class Definition:
                 found[name] = wanted
         return found
 
+    def holds(self, name: str) -> bool:
+        """Whether an attempt at this node holds something that is scarce."""
+        node = self.nodes.get(name)
+        return isinstance(node, Activity) and node.holds
+
     @cached_property
     def calls(self) -> Mapping[str, Mapping[BudgetKind, Decimal]]:
         """Agent turn → what one call of its model sets aside before it is made."""
@@ -213,7 +220,7 @@ class Definition:
         """Whether an attempt at this node must pass the gate before its code runs."""
         node = self.nodes[name]
         draws = name in self.reservations or name in self.calls
-        return isinstance(node, Activity) and (node.gate is not None or name in self.baselines or draws)
+        return isinstance(node, Activity) and (node.gate is not None or node.holds or name in self.baselines or draws)
 
     @cached_property
     def looks(self) -> bool:
@@ -254,7 +261,8 @@ class Flow:
     `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, sla (a Deadline towards somebody
     outside, or several by name), checkpoint, verbose_name, abstract, policy (the name of the policy that runs are bound to), budget (what one
     run may use in all), migrate_from and migrate (how runs of older versions come here), on_release (what a run does when it wakes under
-    another release). Two live versions of a flow are two classes with one name. A flow is found in `flows.py` of an installed app.
+    another release), admission (which new runs are let in). Two live versions of a flow are two classes with one name. A flow is found in
+    `flows.py` of an installed app.
     """
 
     definition: ClassVar[Definition]
@@ -284,6 +292,7 @@ class Flow:
             migrate_from=settings.get("migrate_from", {}),
             migrate=settings.get("migrate", ""),
             on_release=as_policy(settings.get("on_release", RESUME_PINNED)),
+            admission=settings.get("admission"),
         )
         DECLARED.append(cls)
 

@@ -2,7 +2,7 @@
 
     OutlastError
     ├── UsageError            the caller asked for something that cannot be: UnknownFlow, KeyConflict, IntentClosed, OutcomeUnknown,
-    │                         ReasonMissing, NotPermitted, …
+    │                         ReasonMissing, NotPermitted, AdmissionRefused, …
     ├── CannotMigrate         a run of an older version has no place in the newer one (raised in a function of migrate_from)
     ├── DefinitionError       a flow is written wrongly (also reported by the system checks)
     ├── PayloadError          a value that may not be stored; names its producer; never retried
@@ -109,6 +109,31 @@ class KeyConflict(UsageError):
         super().__init__(
             f"{flow!r} was already started with key {key!r} and another input. "
             "A key names one run for ever: use another key, or the same input to get the existing run."
+        )
+
+
+class AdmissionRefused(UsageError):
+    """There is no room for a new run, and the flow says that it is refused then (`Admission(over=REFUSE)`)."""
+
+    code = "ADMISSION_REFUSED"
+
+    def __init__(self, flow: str, label: str, size: int) -> None:
+        self.label = label
+        super().__init__(
+            f"{flow!r} takes no new run now: {label} has its {size} live. Nothing was stored. "
+            "Start it again later, or let it wait for its turn: Admission(over=DEFER)."
+        )
+
+
+class UnknownDependency(UsageError):
+    """No dependency of that name is declared, and none is on record."""
+
+    code = "UNKNOWN_DEPENDENCY"
+
+    def __init__(self, name: object, known: list[str]) -> None:
+        listed = ", ".join(sorted(known)) or "none"
+        super().__init__(
+            f'There is no dependency {name!r:.80} (known: {listed}). Declare it in flows.py: Dependency("payments").'
         )
 
 
@@ -265,10 +290,18 @@ class ActivityTimeout(Transient):
 
 
 class CapacityUnavailable(ActivityError):
-    """The provider has no capacity now."""
+    """The provider has no capacity now: the activity waits until it has.
+
+    Args:
+        dependency: whose capacity it is; default: what the node says that it needs first. The rest as for every such error.
+    """
 
     code = "CAPACITY_UNAVAILABLE"
     route = Route.CAPACITY
+
+    def __init__(self, message: str = "", *, dependency: str = "", retry_after: float | None = None, **details: Any) -> None:
+        super().__init__(message, retry_after=retry_after, **details)
+        self.dependency = dependency
 
 
 class StateConflict(ActivityError):
@@ -329,12 +362,13 @@ class AmbiguousOutcome(ActivityError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure as the engine sees it: code, route, class names (for `on=` and retry lists), and the provider's wish."""
+    """A failure as the engine sees it: code, route, class names (for `on=` and retry lists), the provider's wish, whose capacity it lacked."""
 
     code: str
     route: Route
     classes: tuple[str, ...] = ()
     retry_after: float | None = None
+    dependency: str = ""
 
 
 UNCLASSIFIED = "UNCLASSIFIED_ERROR"
@@ -344,7 +378,7 @@ def classify(error: BaseException) -> Failure:
     """The failure that an exception stands for. Anything unclassified may be tried again within the node's policy."""
     classes = tuple(c.__name__ for c in type(error).__mro__ if c not in (object, BaseException))
     if isinstance(error, ActivityError):
-        return Failure(error.code, error.route, classes, error.retry_after)
+        return Failure(error.code, error.route, classes, error.retry_after, str(getattr(error, "dependency", "") or ""))
     if isinstance(error, PayloadError | DefinitionError):
         return Failure(error.code, Route.HUMAN, classes)
     return Failure(UNCLASSIFIED, Route.RETRY, classes)

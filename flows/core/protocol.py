@@ -222,8 +222,7 @@ class WaitKind:
     """One row of the table that says what a kind of wait means to operations (C5); docs/reference/waits.md shows it.
 
     Read by what there is today: `by`, `right`, `resumes`, `suspends`, `on_cancel`, `counts`. Told only, until something reads them: `alert`,
-    `slo` and `escalation`; and the kinds that no node opens yet (`external_job`, `resource`, `dependency_health`,
-    `children`).
+    `slo` and `escalation`; and the kinds that no node opens yet (`external_job`, `children`).
 
     Attributes:
         by: who or what ends it. right: the permission that a person needs for that; "": no person ends it.
@@ -284,7 +283,7 @@ WAIT_KINDS: dict[str, WaitKind] = {
             OnCancel.SETTLED, right=_RESOLVE, resumes=True, suspends=True,
         ),
         WaitKind("external_job", "the job's event or poll", "operators", _ACCOUNTABLE, "external job", OnCancel.JOB),
-        WaitKind("resource", "the resource's owner", "operators", "the resource's owner", "capacity"),
+        WaitKind("resource", "room for it", "operators", "who sets the limit", "capacity"),
         WaitKind("dependency_health", "recovery of the dependency", "operators", "the dependency's team", "capacity"),
         WaitKind("children", "the ends of its children", "operators", _ACCOUNTABLE, "children", OnCancel.CHILDREN),
     )

@@ -26,6 +26,7 @@ class ActivityState:
     `failures` counts failed attempts, `lost` those that went down with their worker; they are bounded apart.
     `doubt`: an effect of it may have happened, and only asking for the same again can tell.
     `known`: its own effect has happened, and its result is still to be taken. `begun`: effects of this visit have been begun.
+    `opened_at`: since when it is open, where that is known; its patience counts from then.
     """
 
     seq: int
@@ -41,6 +42,7 @@ class ActivityState:
     doubt: bool = False
     known: bool = False
     begun: bool = False
+    opened_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

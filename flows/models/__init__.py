@@ -4,6 +4,7 @@ from flows.models.activity import Activity, Attempt
 from flows.models.budget import Budget, BudgetEntry
 from flows.models.calendar import Calendar
 from flows.models.candidate import Candidate
+from flows.models.capacity import Deferred, Dependency, Limit, Slot, StartKey
 from flows.models.commitment import Commitment
 from flows.models.event import Event, EventStatus
 from flows.models.intent import Intent, IntentRevision
@@ -29,11 +30,14 @@ __all__ = [
     "Competence",
     "CompetenceOpening",
     "CurrentRelease",
+    "Deferred",
+    "Dependency",
     "Event",
     "EventStatus",
     "Intent",
     "IntentRevision",
     "JournalEntry",
+    "Limit",
     "Notice",
     "Observation",
     "Operation",
@@ -41,6 +45,8 @@ __all__ = [
     "Release",
     "Resolution",
     "SessionLink",
+    "Slot",
+    "StartKey",
     "Tick",
     "Timer",
     "TimerStatus",

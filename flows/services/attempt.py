@@ -25,6 +25,7 @@ from flows.core.errors import (
     AmbiguousOutcome,
     ApprovalPending,
     BudgetPending,
+    CapacityUnavailable,
     DefinitionError,
     Failure,
     LostOwnership,
@@ -305,6 +306,8 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         settled = begun.at_return(whole, text)
     except gating.NotAllowed:
         return Woken(), REFUSED
+    except gating.NoCapacity as none:
+        return none.lacking, Ending(AttemptOutcome.RETURNED, code=CapacityUnavailable.code)
     except LostOwnership:
         obligations.calls_over(tuple(begun.open), owned.using)
         raise

@@ -36,7 +36,7 @@ def now_running(
         results=results,
         passed=still_passed(state, decided),
         visits=MappingProxyType({**state.visits, move.node: visit}),
-        activity=ActivityState(seq=seq, node=move.node, step=move.step, visit=visit, number=1, fence=1),
+        activity=ActivityState(seq=seq, node=move.node, step=move.step, visit=visit, number=1, fence=1, opened_at=state.now),
     )
 
 

@@ -3,7 +3,8 @@
     look ──► probes and providers, outside any transaction; their failure is the attempt's
     judge ──► Run: pass      one transaction: observations, verdict, the approval used up, the budget set aside
          └──► anything else: the attempt ends as refused; the arrow that follows records the verdict
-Guard of the pass: the workflow as claimed. An approval or a budget that is gone meanwhile: judged again, with fresh facts.
+Guard of the pass: the workflow as claimed. An approval or a budget that is gone meanwhile: judged again, with fresh facts. Capacity that is not
+to be had: the attempt is given back, and its activity waits.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from django.db import connections
 
 from flows import registry
 from flows.core import canonical
+from flows.core.capacity import Want
 from flows.core.decide import Decided, decide
 from flows.core.errors import ActivityError, CompetenceFailure, LostOwnership, Route
 from flows.core.gate import Answer, Refusal
@@ -23,10 +25,11 @@ from flows.core.moves import Run as RunMove
 from flows.core.nodes import Activity, Pipeline, candidate_of
 from flows.core.nodes.base import Node
 from flows.core.requirements import Fresh, Gate
-from flows.core.state import Completed, Failed, Look, Seen, Trigger, VerificationFact, Woken
+from flows.core.state import Completed, Failed, Lacking, Look, Seen, Trigger, VerificationFact, Woken
 from flows.core.verdicts import Verdict
 from flows.services import freshness, ledger
 from flows.services.authored import call, transaction_of
+from flows.services.capacity import taking
 from flows.services.owned import Owned, approval_facts, policy_fact
 from flows.services.providers import Run, provider
 from flows.store import gate as store
@@ -43,16 +46,26 @@ class NotAllowed(Exception):
     """The gate refused: the code is not run."""
 
 
+class NoCapacity(Exception):
+    """Something that is scarce is not to be had now: the code is not run yet. `lacking` says what."""
+
+    def __init__(self, lacking: Lacking) -> None:
+        super().__init__(lacking.reason)
+        self.lacking = lacking
+
+
 def pass_gate(owned: Owned, attempt: Attempt, placements: Sequence[str]) -> None:
     """Look, judge, and pass; the code may run when this returns.
 
     Raises:
+        NoCapacity: something scarce is not to be had now.
         NotAllowed: the gate refused, or the workflow does not go on with this node; `owned.facts` says why.
         LostOwnership: somebody else has moved the workflow.
         ActivityError, and whatever a probe or a provider raises: the look failed.
     """
     assert owned.definition is not None
     node = owned.definition.nodes[owned.state.node]
+    wants = taking.wants_of(owned, node)
     for _ in range(MAX_TRIES):
         before = transaction_of(connections[owned.using])
         look(owned, attempt, node, placements)
@@ -61,7 +74,7 @@ def pass_gate(owned: Owned, attempt: Attempt, placements: Sequence[str]) -> None
         decided = _judge(owned)
         if not isinstance(decided.move, RunMove):
             raise NotAllowed
-        if _passed(owned, node, decided.answers):
+        if _passed(owned, node, decided.answers, wants):
             attempt.versions = {name: seen.version for name, seen in _looked(owned).seen.items()}
             return
         assert owned.definition is not None
@@ -138,10 +151,11 @@ def _answer(setting: str, *arguments: Any) -> str:
     return answer[:300]
 
 
-def _passed(owned: Owned, node: Node, answers: tuple[Answer, ...]) -> bool:
+def _passed(owned: Owned, node: Node, answers: tuple[Answer, ...], wants: Sequence[Want]) -> bool:
     """One transaction; False if the approval, or the budget, was no longer to be had.
 
     Raises:
+        NoCapacity: so was capacity.
         LostOwnership: somebody else has moved the workflow.
     """
     row, activity = owned.row, owned.state.activity
@@ -160,6 +174,8 @@ def _passed(owned: Owned, node: Node, answers: tuple[Answer, ...]) -> bool:
                 plane = registry.wait_plane("approval")
                 if plane is None or not plane.use(owned.using, used.request_id, activity.seq):
                     raise _Gone
+            if wants and (lacking := taking.take(owned, node, wants)) is not None:
+                raise NoCapacity(lacking)
             if not ledger.reserve(owned, node):
                 raise _Gone
     except _Gone:

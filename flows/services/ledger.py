@@ -39,6 +39,7 @@ from flows.core.state import ActivityState
 from flows.core.verdicts import Verdict
 from flows.models import Workflow
 from flows.services.authored import transaction_of
+from flows.services.capacity import taking
 from flows.store import budgets as store
 from flows.store import locks
 from flows.store.budgets import Drawer
@@ -210,23 +211,35 @@ def _lock(
 
 
 def draws(owned: Owned, activity: ActivityState | None, ending: Ending | None) -> bool:
-    """Whether the attempt that ends here may have set something aside, so that its ledgers are asked.
+    """Whether the attempt that ends here may have set something aside, or holds what is scarce, so that its ledgers are asked.
 
     Its owner has set aside what the definition says that it holds. Who acts in the owner's place may hold another one, of a deploy
     since then: there only the record knows.
     """
     if activity is None or ending is None:
         return False
-    if ending.outcome in UNKNOWN:
-        return True
+    return ending.outcome in UNKNOWN or _reserves(owned, activity) or _holds(owned, activity)
+
+
+def _reserves(owned: Owned, activity: ActivityState) -> bool:
     return owned.definition is not None and activity.node in {**owned.definition.reservations, **owned.definition.calls}
 
 
-def settle(owned: Owned, activity: ActivityState, ending: Ending) -> None:
-    """The attempt has ended: in the transaction of the arrow that says so, after everything else of it (the lock order)."""
+def _holds(owned: Owned, activity: ActivityState) -> bool:
+    return owned.definition is not None and owned.definition.holds(activity.node)
+
+
+def settle(owned: Owned, activity: ActivityState, ending: Ending, *, unused: bool = False) -> None:
+    """The attempt has ended: in the transaction of the arrow that says so, after everything else of it (the lock order).
+
+    `unused`: it met a want of capacity, so of what it has not said it has used nothing.
+    """
     known = ending.outcome not in UNKNOWN
-    reason = "" if known else _unknown(ending.code or ending.outcome)
-    store.settle(owned.row.id, activity.seq, activity.number, owned.using, known=known, reason=reason)
+    if _holds(owned, activity) or not known:
+        taking.free(owned.row.id, activity.seq, owned.using)
+    if _reserves(owned, activity) or not known:
+        reason = "" if known else _unknown(ending.code or ending.outcome)
+        store.settle(owned.row.id, activity.seq, activity.number, owned.using, known=known, reason=reason, unused=unused)
 
 
 def settle_lost(owned: Owned, code: str) -> None:

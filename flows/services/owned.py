@@ -154,6 +154,7 @@ def state_of(row: Claimed, loaded: Loaded | None, using: str) -> State:
             last_error=row.last_error,
             notes=payload.decode(loads(row.notes)),
             doubt=row.owed > 0 and bool(operations.left_open(row.id, using)),
+            opened_at=row.opened_at,
         )
         if activity.number > 1 or activity.failures or activity.lost or row.owed:
             activity = _with_effects(activity, row, using)

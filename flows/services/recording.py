@@ -1,7 +1,7 @@
 """What the arrow that ends an attempt, or refuses it, carries along: written in the arrow's own transaction, or not at all.
 
     before the move   effects settled, commitments fulfilled, verification, artifact, verdict, deadlines handled, another release
-    after it          the budget is settled (it comes last in the lock order)
+    after it          what is scarce is free, the budget is settled (it comes last in the lock order)
 Guard: the workflow as it was read, where one of these needs it held before the move; the move has its own.
 """
 
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from flows.core.decide import Decided
+from flows.core.moves import Park
+from flows.core.protocol import CAPACITY
 from flows.core.state import ActivityState, Trigger
 from flows.services import artifacts, deadlines, effects, gating, ledger, releasing
 from flows.services.arrows import Ending, Settlement
@@ -80,7 +82,8 @@ class Noted:
     def after(self) -> None:
         """Write what comes after the move."""
         if self.draws_of is not None and self.ending is not None:
-            ledger.settle(self.owned, self.draws_of, self.ending)
+            move = self.decided.move
+            ledger.settle(self.owned, self.draws_of, self.ending, unused=isinstance(move, Park) and move.kind in CAPACITY)
 
 
 def of(owned: Owned, trigger: Trigger, decided: Decided, ending: Ending | None) -> Noted:

@@ -45,6 +45,7 @@ from flows.core.retry import delay_before
 from flows.dispatch import service
 from flows.services import obligations, settling
 from flows.services.authored import call, tidy, transaction_of
+from flows.services.capacity import probing
 from flows.services.operation import declared, view
 from flows.store import locks, looks, resolutions
 from flows.store import operations as store
@@ -79,7 +80,7 @@ class Host(Protocol):
 
 
 def run_servicing(host: Host, using: str) -> int:
-    """Look at what is due, for one slice; how many operations were looked at."""
+    """Look at what is due, for one slice; how many operations, and dependencies, were looked at."""
     ends, count = time.monotonic() + conf.SLICE_SECONDS, 0
     while not host.stopping():
         worker = host.worker()
@@ -94,7 +95,7 @@ def run_servicing(host: Host, using: str) -> int:
         if time.monotonic() >= ends:
             service()  # there is probably more
             break
-    return count
+    return count + probing.run(host, using)
 
 
 def _look(host: Host, operation: str, number: int, using: str) -> None:

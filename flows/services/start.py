@@ -26,6 +26,7 @@ def start(
     subject: Any = None,
     session: str | None = None,
     priority: int = 0,
+    admit: bool = True,
     using: str | None = None,
 ) -> Started:
     """Start one run, or get the run that this key names already.
@@ -36,13 +37,17 @@ def start(
             the flow's `Budget(on_new_intent=…)` says what the run may use.
         by: the accountable user. subject: the object that the run is about. session: a chat session to link.
         priority: higher is sooner; one step is worth PRIORITY_SECONDS of waiting.
+        admit: False where it must begin although the flow has no room for new runs (`Meta.admission`).
     Raises:
         KeyConflict: the key is taken by another input. PayloadError: the input cannot be stored.
         UnknownIntent, IntentClosed: the intent is not there, or not active and the run is new. NotAUser: `by` is no stored user.
+        AdmissionRefused: the flow has no room for a new run, and refuses then.
     """
     runs = [(key, {} if input is None else input)]
     with committing("start", identify.alias(using)) if session else nullcontext():
-        (started,) = start_many(flow, runs, intent=intent, goal=goal, by=by, subject=subject, priority=priority, using=using)
+        (started,) = start_many(
+            flow, runs, intent=intent, goal=goal, by=by, subject=subject, priority=priority, admit=admit, using=using
+        )
         if session:
             link(started.id, session, using=using)
     return started
@@ -57,11 +62,12 @@ def start_many(
     by: Any = None,
     subject: Any = None,
     priority: int = 0,
+    admit: bool = True,
     using: str | None = None,
 ) -> list[Started]:
     """Start many runs of one flow as (key, input), in one statement; the answers come in the order given. Same rules as `start`."""
     user, label = identify.user_key(by), identify.label(by)
-    origin = Origin(intent=intent, goal=goal, user_id=user, user_label=label, subject=subject, priority=priority)
+    origin = Origin(intent=intent, goal=goal, user_id=user, user_label=label, subject=subject, priority=priority, admit=admit)
     return start_runs(flow.definition, runs, origin, identify.alias(using))
 
 

@@ -1,11 +1,13 @@
 """How runs start, whoever has them started: a person, code, a parent, a schedule, an event, the run before.
 
     – ──► runnable    one statement for any number of runs of one flow that share their `Origin`
+     └──► waiting, or refused: there is no room for a new run (`admitting`)
 Guard: the key is free; the intent, if one is given, is shared and active. A key that is taken is answered with its run.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -20,8 +22,8 @@ from flows.core.errors import IntentClosed, KeyConflict, PayloadError, UnknownIn
 from flows.core.ids import new_id
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
-from flows.core.protocol import IntentStatus
-from flows.services import calendars, identify, inherit
+from flows.core.protocol import IntentStatus, Outcome, Status
+from flows.services import admitting, calendars, identify, inherit
 from flows.services.hinting import hint_ready
 from flows.store import locks
 from flows.store import start as store
@@ -56,7 +58,7 @@ class Origin:
         parent: the run that has them started; depth: how many ancestors they have.
         ledgers: the ancestors on whose budgets they draw; None: on their own alone. chain: the first run of those that continue as new.
         tenant: for whom capacity is counted. started_by: what began them: "schedule:NAME", "event:ID", "child".
-        ids: the ids that they get, in order; None: new ones.
+        ids: the ids that they get, in order; None: new ones. admit: new runs are counted, and may have to wait; False: they are obligations.
     """
 
     intent: Any = None
@@ -73,6 +75,12 @@ class Origin:
     tenant: str = ""
     started_by: str = ""
     ids: Sequence[UUID] | None = None
+    admit: bool = True
+
+    @property
+    def counted(self) -> bool:
+        """Whether its runs are new work: children and continuations are not."""
+        return self.admit and self.parent is None and self.chain is None
 
 
 def start_runs(
@@ -83,6 +91,7 @@ def start_runs(
     Raises:
         KeyConflict: a key is taken by another input. PayloadError: an input cannot be stored.
         UnknownIntent, IntentClosed: the intent is not there, or not active and a run is new.
+        AdmissionRefused: there is no room for a new run; nothing is stored.
     """
     _check_priority(origin.priority, definition)
     ids = iter(origin.ids) if origin.ids is not None else iter(new_id, None)
@@ -90,8 +99,9 @@ def start_runs(
     unique = _without_repeats(definition, prepared)
     if not unique:
         return []
+    counted = origin.counted and admitting.applies(definition)
     # One run without a given intent is one statement, and needs no transaction around it.
-    with committing("start", using) if origin.intent is not None or len(unique) > 1 else nullcontext():
+    with committing("start", using) if counted or origin.intent is not None or len(unique) > 1 else nullcontext():
         version = 1
         try:
             if origin.intent is not None:
@@ -108,8 +118,11 @@ def start_runs(
         made = {row.key if row.key is not None else row.id: row for row in rows}
         if version > 1:
             inherit.carry(definition, [new.id for new in unique if new.id in created], intent_id, version, using)
-        answers = [_answer(definition, new, made) for new in prepared]
-        ready = [(row.id, _queue(definition), definition.name, definition.start) for row in rows if row.created]
+        waits = admitting.start(definition, _new(unique, created), using) if counted else set()
+        answers = [_answer(definition, new, made, waits) for new in prepared]
+        ready = [
+            (row.id, _queue(definition), definition.name, definition.start) for row in rows if row.created and row.id not in waits
+        ]
         hint_ready(ready, using)
     return answers
 
@@ -211,8 +224,16 @@ def _common(definition: Definition, origin: Origin, intent_version: int, using: 
     }
 
 
-def _answer(definition: Definition, new: store.NewWorkflow, made: Mapping[Any, store.StartedRow]) -> Started:
+def _new(unique: Sequence[store.NewWorkflow], created: set[UUID]) -> list[tuple[UUID, Mapping[str, Any]]]:
+    """(id, input) of those that this call has made, in the order in which keys are locked."""
+    made = [new for new in unique if new.id in created]
+    return [(new.id, payload.decode(json.loads(new.input))) for new in sorted(made, key=lambda new: (new.key or "", new.id))]
+
+
+def _answer(definition: Definition, new: store.NewWorkflow, made: Mapping[Any, store.StartedRow], waits: set[UUID]) -> Started:
     row = made[new.key if new.key is not None else new.id]
+    if row.id in waits:
+        row = replace(row, status=Status.WAITING, outcome=Outcome.WAITING)
     if row.digest != new.digest:
         raise KeyConflict(definition.name, str(new.key))
     return Started(row.id, row.key, row.intent_id, row.status, row.outcome, row.created)

@@ -255,6 +255,7 @@ def _settle(which: str) -> str:
     """An attempt that has said something of a kind has spent what it said; one that has said nothing has spent what it set aside.
 
     Of one that ended without its owner (`known` is false) nobody knows: all that it set aside counts. Computing is measured.
+    One that met a want of capacity (`unused`) has spent what it said and no more.
     """
     return f"""
 WITH open AS (
@@ -263,7 +264,7 @@ WITH open AS (
         CASE WHEN b.kind = 'compute_seconds' THEN greatest(extract(epoch FROM flows_now() - (
                  SELECT a.started_at FROM outlast_activity a WHERE a.workflow_id = e.workflow_id AND a.seq = e.activity_seq
              )), 0)::numeric(20, 6)
-             WHEN %(known)s::bool AND s.times > 0 THEN 0
+             WHEN %(known)s::bool AND (%(unused)s::bool OR s.times > 0) THEN 0
              ELSE greatest(e.amount - s.said, 0) END AS cost
     FROM outlast_budget_entry e JOIN outlast_budget b ON b.id = e.budget_id
     CROSS JOIN LATERAL (
@@ -289,12 +290,12 @@ LOCK_CALL, SETTLE_CALL = _lock_open(OF_CALL), _settle(OF_CALL)
 LOCK_WORKFLOWS, SETTLE_WORKFLOWS = _lock_open(OF_WORKFLOWS), _settle(OF_WORKFLOWS)
 
 
-def settle(workflow: UUID, seq: int, attempt: int, using: str, *, known: bool, reason: str) -> bool:
+def settle(workflow: UUID, seq: int, attempt: int, using: str, *, known: bool, reason: str, unused: bool = False) -> bool:
     """An attempt has ended: what it has set aside is settled, once. False: it had nothing open. The workflow is locked."""
     params = {"ids": [workflow], "seq": seq, "attempt": attempt}
     if not run("lock open budgets", LOCK_ATTEMPT, params, using):
         return False
-    return bool(run("settle budgets", SETTLE_ATTEMPT, {**params, "known": known, "reason": reason}, using))
+    return bool(run("settle budgets", SETTLE_ATTEMPT, {**params, "known": known, "unused": unused, "reason": reason}, using))
 
 
 def settle_call(drawer: Drawer, using: str) -> bool:
@@ -310,4 +311,4 @@ def settle_all(workflows: Sequence[UUID], using: str, *, reason: str) -> bool:
     params = {"ids": list(workflows)}
     if not run("lock open budgets", LOCK_WORKFLOWS, params, using):
         return False
-    return bool(run("settle budgets", SETTLE_WORKFLOWS, {**params, "known": False, "reason": reason}, using))
+    return bool(run("settle budgets", SETTLE_WORKFLOWS, {**params, "known": False, "unused": False, "reason": reason}, using))

@@ -100,6 +100,7 @@ INSERT INTO outlast_commitment (workflow_id, activity_seq, node, visit, name, ki
     opened_at, closed_at, closed_by)
 SELECT md5('w' || n)::uuid, 1, 'one', 1, 'hold', 'hold', 'r', 'released', true, false, '', '', now(), now(), ''
 FROM generate_series(1, %(count)s) n;
+INSERT INTO outlast_dependency (name, since) SELECT 'd' || n, now() FROM generate_series(1, 2000) n;
 """
 
 NAMED = """

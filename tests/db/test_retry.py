@@ -118,7 +118,6 @@ def test_after_a_resume_one_more_failure_asks_again(worker: LocalWorker, clock: 
 @pytest.mark.parametrize(
     ("error", "outcome", "code"),
     [
-        (kinds.CapacityUnavailable, "HUMAN_REQUIRED", "CAPACITY_UNAVAILABLE"),
         (kinds.StateConflict, "HUMAN_REQUIRED", "STATE_CONFLICT"),
         (kinds.VerificationFailed, "HUMAN_REQUIRED", "VERIFICATION_FAILED"),
         (kinds.PolicyDenied, "POLICY_BLOCKED", "POLICY_DENIED"),

@@ -48,8 +48,16 @@ def work(attempt: Any) -> None:
 def test_the_checks_are_registered_and_the_celery_ones_are_for_deployment() -> None:
     ours = {check.__name__ for check in django_registry.registered_checks if check.__module__.startswith("flows.checks.")}
     deploy = {check.__name__ for check in django_registry.deployment_checks if check.__module__.startswith("flows.checks.")}
-    of_database = {"check_clock", "check_versions", "check_migrated", "check_named", "check_webhook_rows"}
-    assert ours == {"check_flows", "check_settings", "check_packages", "check_installed", "check_webhooks", *of_database}
+    of_database = {"check_capacity_kept", "check_clock", "check_versions", "check_migrated", "check_named", "check_webhook_rows"}
+    assert ours == {
+        "check_flows",
+        "check_settings",
+        "check_packages",
+        "check_installed",
+        "check_webhooks",
+        "check_capacity",
+        *of_database,
+    }
     assert deploy == {"check_celery"}
 
 
@@ -289,6 +297,7 @@ def test_a_dispatcher_may_be_left_away_and_a_provider_may_not(settings: Any) -> 
         ("OVERLOAD_SECONDS", (0, -1, "60", True)),
         ("PREPARED_STATEMENTS", ("yes", 1)),
         ("WEBHOOKS", (["ci"], None)),
+        ("ADMISSION", ([], {"a": 0}, {"a": True}, {"a": "3"}, {"": 3}, {3: 3}, None)),
     ],
 )
 def test_a_setting_of_the_wrong_type_is_an_error_that_shows_how_it_is_written(settings: Any, key: str, values: Any) -> None:

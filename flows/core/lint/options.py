@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+from flows.core.admission import Admission
 from flows.core.budget import Budget, Spend
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
@@ -33,6 +34,7 @@ TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "fulfils": ((str,), 'fulfils="window"'),
     "spends": ((Spend, NONE), "spends=Spend(model_tokens=8000, model_calls=1)"),
     "optional": ((bool,), "optional=True"),
+    "patience": ((Deadline, NONE), "patience=Deadline(hours=2, then=ESCALATE)"),
     "deadline": ((Deadline, NONE), "deadline=Deadline(hours=2, then=ESCALATE)"),
     "expires": ((Deadline, NONE), "expires=Deadline(hours=24, then=ESCALATE)"),
     "choices": ((Mapping,), 'choices={"patch": "test"}'),
@@ -58,6 +60,7 @@ META_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "checkpoint": ((Checkpoint,), "checkpoint = Checkpoint(validate=function)"),
     "budget": ((Budget, NONE), "budget = Budget(model_calls=40)"),
     "policy": ((str,), 'policy = "changes"'),
+    "admission": ((Admission, NONE), "admission = Admission(total=100)"),
     "on_release": ((OnRelease,), 'on_release = MIGRATE, or RESUME_PINNED, HUMAN, CANCEL, restart_from("node")'),
 }
 

@@ -67,11 +67,15 @@ CATALOGUE: dict[str, str] = {
     "E087": "business time without a calendar",
     "E131": "a tool that no model can call",
     "E132": "an agent turn whose calls nothing bounds",
+    "E088": "a need or a limit that is not declared",
+    "E089": "a rate, ceiling, ramp or patience that cannot be",
+    "E090": "capacity for which its node could not wait",
     "E099": "a declaration that cannot be checked",
     "W001": "probes of an effect about which nobody can be asked",
     "W002": "an effect of which only a person can say what became of it",
     "W003": "a gate that wants a placement which the node does not choose",
     "W131": "a tool that says that it changes something, and declares no effect",
+    "W005": "a patience longer than the deadline of its flow",
 }
 
 PREFIX = "outlast_flows."

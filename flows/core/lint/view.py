@@ -98,10 +98,10 @@ class View:
 def _edges(name: str, node: Node) -> Iterator[Edge]:
     """The targets of a node, each with whether it is taken with a result: not after an error, a refusal, a deadline or a limit."""
     without = Counter((label, _text(target)) for label, target in Node.targets(node))
-    for option in ("deadline", "expires"):
+    for option in ("deadline", "expires", "patience"):
         deadline = getattr(node, option, None)
         if isinstance(deadline, Deadline) and (deadline.target or deadline.expiry is None):
-            without["deadline", deadline.target] += 1
+            without["deadline" if option == "expires" else option, deadline.target] += 1
     limit = (f"after {node.visits.limit} visits", node.visits.then) if node.visits else None
     for label, written in node.targets():
         target = _text(written)

@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 
 from flows.core import canonical
 from flows.core.budget import Spend
+from flows.core.capacity import DEPENDENCY, DEPENDENCY_HEALTH, Dependency, Limit, names, of_node
 from flows.core.commitments import BEGINS, Commits
 from flows.core.effects import Effect, Function, tool_effect
 from flows.core.errors import Failure, InvalidCandidate, PayloadError, Route, classify
 from flows.core.moves import Finish, Goto, Move, Open, Park, Reconcile, RetryLater, Run, Suspend
 from flows.core.nodes.base import Node, need_text
 from flows.core.nodes.expiry import of_beside
-from flows.core.policies import Retry
-from flows.core.protocol import SELF_CLOSING, TOOL_APPROVAL, Outcome, Status
+from flows.core.policies import ESCALATE, Deadline, Retry
+from flows.core.protocol import CAPACITY, SELF_CLOSING, TOOL_APPROVAL, Outcome, Status
 from flows.core.retry import delay_before, may_retry
 from flows.core.state import Completed, Facts, Failed, Lacking, Pending, State, Trigger
 
@@ -51,6 +52,9 @@ class Activity(Node):
         VerificationFailed as one that did not pass; anything else verifies nothing.
         spends: what one attempt may use at most, `Spend(model_tokens=8000, model_calls=1)`: it is set aside in the budgets before it begins.
         optional: the flow can do without it: under overload, or after a deadline with DEGRADE, it is dropped, and the flow goes on with `then`.
+        needs: the dependencies without which it does not begin (`Dependency`, by name). limits: what else is counted (`Limit`, by name).
+        patience: how long it waits for them in all, from the moment it was opened, and what happens then; default a day, then a person.
+        None: it does not wait, and CapacityUnavailable without a route is a person's business at once.
     """
 
     kind: ClassVar[str] = "activity"
@@ -68,6 +72,24 @@ class Activity(Node):
     verifies: str = field(kw_only=True, default="")
     spends: Spend | None = field(kw_only=True, default=None)
     optional: bool = field(kw_only=True, default=False)
+    needs: Any = field(kw_only=True, default=())
+    limits: Any = field(kw_only=True, default=())
+    patience: Deadline | None = field(kw_only=True, default=Deadline(days=1, then=ESCALATE))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The names of the dependencies that it needs."""
+        return names("Activity(needs=…)", self.needs, Dependency) if self.needs else ()
+
+    @property
+    def limited(self) -> tuple[str, ...]:
+        """The names of the limits that it counts in."""
+        return names("Activity(limits=…)", self.limits, Limit) if self.limits else ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether its attempts hold something that is scarce."""
+        return bool(self.needs or self.limits)
 
     def dropped(self, facts: Facts) -> Move | None:
         return Goto(self.then) if self.optional and (facts.degraded or self.queue in facts.overloaded) else None
@@ -121,6 +143,22 @@ class Activity(Node):
             beside=True,
         )
 
+    def waits_for(self, state: State, failure: Failure, patience: Deadline) -> Move:
+        """The attempt met a want of capacity: the dependency is told, and this activity is run again when it has some."""
+        name = failure.dependency or next(iter(self.needed), of_node(state.flow, self.name))
+        opened = state.activity.opened_at if state.activity else None
+        return Park(
+            self.name,
+            DEPENDENCY_HEALTH,
+            f"waiting for {name}"[:500],
+            keys=(DEPENDENCY + name,),
+            deadline=patience.after,
+            deadline_at=opened + patience.after if opened is not None else None,
+            on_expiry=patience.word,
+            detail={"failed": failure.code, "dependency": name, "retry_after": failure.retry_after},
+            beside=True,
+        )
+
     def completed(self, state: State, result: Any) -> Move:
         """Where the flow goes after a good result."""
         return Goto(self.then)
@@ -135,7 +173,7 @@ class Activity(Node):
             return Open(self.name)
         wait = state.wait
         if wait is not None and wait.kind in SELF_CLOSING and not (wait.kind == RETRY_WINDOW and wait.due):
-            return of_beside(wait, self.name)
+            return of_beside(wait, self.name, self.patience if wait.kind in CAPACITY else None)
         if activity.lost > self.retry.max_lost:
             return Suspend(self.name, Outcome.HUMAN_REQUIRED, WORKER_LOST, "workers keep dying under this activity")
         return Run()
@@ -146,6 +184,8 @@ class Activity(Node):
             return Finish(self.name, Status.SUPERSEDED, Outcome.SUPERSEDED, code=failure.code)
         routed = self.route_for_error(failure.classes)
         if not may_retry(self.retry, failure):
+            if routed is None and failure.route is Route.CAPACITY and self.patience is not None:
+                return self.waits_for(state, failure, self.patience)
             return Goto(routed) if routed else self.suspended(failure, failure.code)
         failures = (state.activity.failures if state.activity else 0) + 1
         if failures >= self.retry.max_attempts:
@@ -167,7 +207,13 @@ class Activity(Node):
 
     def targets(self) -> Iterator[tuple[str, str]]:
         yield "", need_text(self.then, "then=")
+        yield from self._after_patience()
         yield from super().targets()
+
+    def _after_patience(self) -> Iterator[tuple[str, str]]:
+        patience = self.patience
+        if isinstance(patience, Deadline) and (patience.target or patience.expiry is None):
+            yield "patience", patience.target
 
     def functions(self) -> Iterator[tuple[str, Function | None]]:
         yield "do", self.do
@@ -239,6 +285,7 @@ class Decision(Activity):
     def targets(self) -> Iterator[tuple[str, str]]:
         for choice, target in self.choices.items():
             yield choice, need_text(target, "choices=")
+        yield from self._after_patience()
         yield from Node.targets(self)
 
     def functions(self) -> Iterator[tuple[str, Function | None]]:

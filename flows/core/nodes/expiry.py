@@ -49,7 +49,12 @@ def deadline_target(deadline: Deadline | None) -> Iterator[tuple[str, str]]:
         yield "deadline", deadline.target
 
 
-def of_beside(wait: WaitState, node: str) -> Move:
-    """Of a wait that is not the node's own and closes with what ends it: somebody has still to end it, unless its time is over."""
+def of_beside(wait: WaitState, node: str, declared: Deadline | None = None) -> Move:
+    """Of a wait that is not the node's own and closes with what ends it: somebody has still to end it, unless its time is over.
+
+    `declared`: what its node says of it; where that is the policy that the wait was opened with, it says whom to tell, too.
+    """
     late = recorded(wait.on_expiry) if wait.due else None
+    if declared is not None and wait.on_expiry == declared.word:
+        late = declared if wait.due else None
     return expire(late, node, WAIT_EXPIRED) if late is not None else Rest()

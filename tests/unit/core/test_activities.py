@@ -287,8 +287,8 @@ def test_a_pipeline_has_the_options_of_an_activity() -> None:
     assert (sample.queue, sample.retry, sample.then) == ("slow", ONCE, "next")
 
 
-def test_capacity_and_ambiguity_end_with_a_person_until_they_have_a_route() -> None:
-    for route in (Route.CAPACITY, Route.RECONCILE, Route.HUMAN, Route.REPLAN, Route.VERIFY):
+def test_what_nobody_but_a_person_can_settle_ends_with_one_until_it_has_a_route() -> None:
+    for route in (Route.RECONCILE, Route.HUMAN, Route.REPLAN, Route.VERIFY):
         made = node(Activity(work, then="next")).resume(state(activity=activity()), Failed(Failure("CODE", route)))
         assert isinstance(made, Suspend)
         assert (made.outcome, made.code) == (Outcome.HUMAN_REQUIRED, "CODE")

@@ -44,7 +44,8 @@ DEADLINES = {"E051", "E052", "E053", "E054", "E087"}
 ASKS = {"E079"}
 GATES = {"E071", "E072", "E073", "E074", "E075", "E076", "E080", "W003"}
 AGENTS = {"E131", "E132", "W131"}
-ELSEWHERE = AGENTS | NAMES | EFFECTS | BUDGETS | VERSIONS | DEADLINES | ASKS | GATES
+CAPACITY = {"E088", "E089", "E090", "W005"}
+ELSEWHERE = AGENTS | CAPACITY | NAMES | EFFECTS | BUDGETS | VERSIONS | DEADLINES | ASKS | GATES
 
 DUE = Deadline(hours=1, then=ESCALATE)
 DONE = {"done": End(COMPLETE)}
@@ -166,7 +167,12 @@ WRONG: list[tuple[str, Callable[[], Definition], str, str]] = [
     ("E004", lambda: declare({"version": "2"}), "The version '2' is not", ""),
     ("E004", lambda: declare({"version": True}), "The version True is not", ""),
     ("E005", lambda: declare({"deadlines": DUE}), "Meta.deadlines is not an option", "Did you mean 'deadline'?"),
-    ("E005", lambda: declare({"colour": 1}), "Meta.colour is not an option", "Options are abstract, budget, checkpoint,"),
+    (
+        "E005",
+        lambda: declare({"colour": 1}),
+        "Meta.colour is not an option",
+        "Options are abstract, admission, budget, checkpoint,",
+    ),
     ("E006", lambda: activity(then="dnoe"), "Node 'first' leads to 'dnoe', which is not a node", "Did you mean 'done'?"),
     (
         "E006",
