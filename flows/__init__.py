@@ -40,6 +40,8 @@ from flows.core.nodes import (
 from flows.core.policies import BREACH, CANCEL, DEGRADE, ESCALATE, FAIL, HUMAN, RELEASE, Checkpoint, Deadline, Retry, Visits
 from flows.core.releases import MIGRATE, RESUME_PINNED, restart_from
 from flows.core.requirements import Competence, Fresh, Gate
+from flows.core.schedules.declared import Schedule
+from flows.core.schedules.words import Compute, Missed, Missing, Overlap, Repeated
 from flows.core.spans import days, hours, minutes, seconds
 from flows.core.state import State
 from flows.core.turns import Paid, Stop
@@ -180,6 +182,7 @@ __all__ = [
     "Checkpoint",
     "Commits",
     "Competence",
+    "Compute",
     "Context",
     "Deadline",
     "Decision",
@@ -197,10 +200,15 @@ __all__ = [
     "Kept",
     "Mapped",
     "Migrated",
+    "Missed",
+    "Missing",
+    "Overlap",
     "Paid",
     "Pipeline",
+    "Repeated",
     "Retry",
     "Reviewers",
+    "Schedule",
     "Servicing",
     "Sleep",
     "Spend",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
@@ -16,6 +17,7 @@ class FlowsConfig(AppConfig):
     def ready(self) -> None:
         from flows import checks, registry  # noqa: F401 - registers the system checks
         from flows.codecs import configure
+        from flows.services import schedules
         from flows.services.notices import NoticeOutbox
 
         configure()
@@ -23,6 +25,9 @@ class FlowsConfig(AppConfig):
         # ---- events
         # ---- webhooks
         # ---- schedules
+        for watch in schedules.WATCHES:
+            registry.register_watch(watch)
+        post_migrate.connect(schedules.after_migrate, sender=self, dispatch_uid="outlast-sync-schedules")
         # ---- capacity
         # ---- children
         autodiscover_modules("flows")

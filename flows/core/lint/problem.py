@@ -64,11 +64,15 @@ CATALOGUE: dict[str, str] = {
     "E078": "an approval or an ask that asks nobody, or not as it is written",
     "E079": "an ask whose form cannot be filled in, or whose answers lead nowhere",
     "E080": "an approval of a part of what was verified as a whole",
+    "E084": "a schedule that cannot be read",
+    "E085": "a schedule of a flow that is not there, or with an input that cannot be stored",
+    "E086": "a schedule with an unknown time zone or policy",
     "E087": "business time without a calendar",
     "E099": "a declaration that cannot be checked",
     "W001": "probes of an effect about which nobody can be asked",
     "W002": "an effect of which only a person can say what became of it",
     "W003": "a gate that wants a placement which the node does not choose",
+    "W004": "a schedule without an accountable user",
 }
 
 PREFIX = "outlast_flows."
