@@ -43,6 +43,8 @@ from flows.core.nodes import (
 from flows.core.policies import BREACH, CANCEL, DEGRADE, ESCALATE, FAIL, HUMAN, RELEASE, Checkpoint, Deadline, Retry, Visits
 from flows.core.releases import MIGRATE, RESUME_PINNED, restart_from
 from flows.core.requirements import Competence, Fresh, Gate
+from flows.core.schedules.declared import Schedule
+from flows.core.schedules.words import Compute, Missed, Missing, Overlap, Repeated
 from flows.core.spans import days, hours, minutes, seconds
 from flows.core.state import State
 from flows.core.tools import PipelineTool, Tool, ToolStep
@@ -188,6 +190,7 @@ __all__ = [
     "Checkpoint",
     "Commits",
     "Competence",
+    "Compute",
     "Context",
     "Deadline",
     "Decision",
@@ -209,13 +212,18 @@ __all__ = [
     "Limit",
     "Mapped",
     "Migrated",
+    "Missed",
+    "Missing",
+    "Overlap",
     "Paid",
     "Pipeline",
     "PipelineTool",
     "Prompt",
     "Ramp",
+    "Repeated",
     "Retry",
     "Reviewers",
+    "Schedule",
     "Servicing",
     "Sleep",
     "Spend",

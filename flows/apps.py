@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 from django.utils.translation import gettext_lazy as _
 
@@ -19,6 +20,7 @@ class FlowsConfig(AppConfig):
         from flows.core.protocol import CAPACITY
         from flows.services.capacity import pump
         from flows.services.capacity.parking import CapacityPlane
+        from flows.services import schedules
         from flows.services.notices import NoticeOutbox
 
         configure()
@@ -26,6 +28,9 @@ class FlowsConfig(AppConfig):
         # ---- events
         # ---- webhooks
         # ---- schedules
+        for watch in schedules.WATCHES:
+            registry.register_watch(watch)
+        post_migrate.connect(schedules.after_migrate, sender=self, dispatch_uid="outlast-sync-schedules")
         # ---- capacity
         plane = CapacityPlane()
         for kind in sorted(CAPACITY):

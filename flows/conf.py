@@ -80,6 +80,8 @@ DEFAULTS: dict[str, Any] = {
     # Bound in bytes of one webhook's body.
     "WEBHOOK_MAX_BYTES": 1024 * 1024,
     # ---- schedules
+    # Seconds by which an occurrence of a schedule may be late and is still on time; after that its missed-run policy says what becomes of it.
+    "SCHEDULE_GRACE_SECONDS": 60.0,
     # ---- capacity
     # Most live runs at once, by the name of the flow; "*": of all flows together. Goes before Meta.admission.
     "ADMISSION": {},

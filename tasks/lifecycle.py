@@ -17,6 +17,7 @@ from flows import registry
 from flows.conf import conf
 from flows.core.releases import InvalidRelease, check_name
 from flows.services import deployed, missing
+from flows.services.schedules import syncing
 from flows.store import faults
 from tasks import linger
 from tasks.host import WorkerHost
@@ -106,6 +107,7 @@ def _set_up(sender: str, instance: Any, **_: object) -> None:
     try:
         _keeper.register()
         _tell_of_definitions()
+        syncing.sync(conf.DATABASE)
     except NameTaken as error:
         sys.stderr.write(f"outlast: {error}\n")
         raise SystemExit(73) from None

@@ -11,6 +11,7 @@ from flows.checks.configured import check_celery, check_settings
 from flows.checks.database import check_clock, check_migrated, check_named, check_versions
 from flows.checks.declared import check_flows, declared_flows
 from flows.checks.packages import check_installed, check_packages
+from flows.checks.schedules import check_schedule_names, check_schedules, check_zones
 from flows.checks.webhooks import check_webhook_rows, check_webhooks
 
 __all__ = [
@@ -25,9 +26,12 @@ __all__ = [
     "check_migrated",
     "check_named",
     "check_packages",
+    "check_schedule_names",
+    "check_schedules",
     "check_settings",
     "check_versions",
     "check_webhook_rows",
     "check_webhooks",
+    "check_zones",
     "declared_flows",
 ]

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from flows import registry
 from flows.checks import database
 from flows.checks.catalogue import TAG
-from flows.checks.declared import declared_flows, message_of
+from flows.checks.declared import as_message, declared_flows
 from flows.checks.values import value_of
 from flows.core import admission, lint
 from flows.core import capacity as core
@@ -45,7 +45,7 @@ def _unknown(app_configs: Sequence[AppConfig] | None) -> Iterator[checks.CheckMe
                         listed = ", ".join(sorted(things)) or "none"
                         hint = f'Declare it in flows.py of an app: {kinds[option]}("{one}", …). Declared are: {listed}.'
                         message = f"Node {name!r}: {option}={one!r} is not declared."
-                        yield message_of(lint.problem("E088", flow.definition.where, message, hint, name))
+                        yield as_message(lint.problem("E088", flow.definition.where, message, hint, name))
 
 
 def _named(node: Activity, option: str) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def _faults() -> Iterator[checks.CheckMessage]:
         for fault in core.faults(thing):
             what, _, hint = fault.partition(": ")
             where = f"{type(thing).__name__} {thing.name!r}"
-            yield message_of(lint.problem("E089", where, f"{where} {what}.", f"{hint[:1].upper()}{hint[1:]}."))
+            yield as_message(lint.problem("E089", where, f"{where} {what}.", f"{hint[:1].upper()}{hint[1:]}."))
 
 
 def _admission() -> Iterator[checks.CheckMessage]:

@@ -29,7 +29,7 @@ def check_flows(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[check
     further = (_not_importable, _not_permissions)
     found = [*lint.problems_of_all(flows), *(one for flow in flows for rule in further for one in rule(flow))]
     found += _twice() if app_configs is None else ()
-    return [message_of(one) for one in found]
+    return [as_message(one) for one in found]
 
 
 def declared_flows(app_configs: Iterable[AppConfig] | None = None) -> list[type[Flow]]:
@@ -79,7 +79,7 @@ def _not_permissions(flow: type[Flow]) -> Iterator[lint.Problem]:
                 yield lint.problem("E077", flow.definition.where, message, hint, name)
 
 
-def message_of(one: lint.Problem) -> checks.CheckMessage:
-    """A problem as Django shows it."""
+def as_message(one: lint.Problem) -> checks.CheckMessage:
+    """A problem as Django says it."""
     kind = checks.Warning if one.severity == "warning" else checks.Error
     return kind(one.message, hint=one.hint, obj=one.where, id=one.id)

@@ -29,6 +29,10 @@ class Declared:
             raise DefinitionError(
                 f"The name of {self.kind} {self.name!r:.80} must be text that is not empty, of at most {payload.MAX_NAME} characters."
             )
+        self._declare()
+
+    def _declare(self) -> None:
+        """Keep it. A kind whose things may be made while the program runs has a class for those that keeps nothing."""
         DECLARED.append(self)
 
 

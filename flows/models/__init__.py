@@ -13,6 +13,7 @@ from flows.models.log import Transition
 from flows.models.notice import Notice
 from flows.models.operation import Operation, Resolution
 from flows.models.policy import Competence, CompetenceOpening, CurrentRelease, Policy, Release
+from flows.models.schedule import Occurrence, Schedule
 from flows.models.verdict import Observation, Verdict, Verification
 from flows.models.wait import Timer, TimerStatus, Wait
 from flows.models.webhook import WebhookDelivery, WebhookRefusal, WebhookSource, WebhookVerdict
@@ -40,10 +41,12 @@ __all__ = [
     "Limit",
     "Notice",
     "Observation",
+    "Occurrence",
     "Operation",
     "Policy",
     "Release",
     "Resolution",
+    "Schedule",
     "SessionLink",
     "Slot",
     "StartKey",

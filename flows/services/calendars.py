@@ -76,7 +76,7 @@ def publish(
     if not calendars.is_name(name):
         raise PayloadError(producer, "a calendar's name has no @ in it: that separates name and version")
     calendars.parse(body, name)
-    text, digest = payload.encode(dict(body), producer, conf.MAX_INPUT_BYTES), canonical.digest(dict(body), producer)
+    text, digest = payload.text(dict(body), producer, conf.MAX_INPUT_BYTES), canonical.digest(dict(body), producer)
     with committing("publish calendar", alias):
         store.lock(name, alias)
         found = next(iter(store.newest([name], alias)), None)

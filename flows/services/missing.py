@@ -11,12 +11,14 @@ from typing import Any
 
 from django.apps import apps
 
+from flows import registry
 from flows.conf import DEFAULTS, conf
 from flows.core.definition import Definition
 from flows.core.lint import deadlines
 from flows.core.lint.view import View
 from flows.core.nodes import Approval, Ask
 from flows.core.requirements import Gate
+from flows.core.schedules.declared import Schedule
 from flows.models import Calendar, Policy
 
 POLICY, PERSON, CALENDAR = "policy", "person", "calendar"
@@ -58,6 +60,14 @@ def policies(definitions: Iterable[Definition], using: str) -> Iterator[Missing]
 def calendars(definitions: Iterable[Definition], using: str) -> Iterator[Missing]:
     """The calendars by which flows count and that nobody has published: whatever counts by one of them cannot go on."""
     known = set(Calendar.objects.using(using).values_list("name", flat=True).distinct())
+    for schedule in registry.declared(Schedule).values():
+        if schedule.calendar and schedule.calendar not in known:
+            hint = (
+                _near(schedule.calendar, known)
+                or f"manage.py flows calendars publish {schedule.calendar} …, or correct the name."
+            )
+            message = f"Schedule {schedule.name!r} goes by the calendar {schedule.calendar!r}, and nobody has published it."
+            yield Missing(CALENDAR, schedule.calendar, schedule.name, message, hint)
     for one in definitions:
         counted = {deadline.calendar for _, _, _, deadline in deadlines.all_of(View(one)) if deadline.business is not None}
         for name in sorted((counted | one.calendars) - known - {""}):

@@ -101,6 +101,15 @@ INSERT INTO outlast_commitment (workflow_id, activity_seq, node, visit, name, ki
 SELECT md5('w' || n)::uuid, 1, 'one', 1, 'hold', 'hold', 'r', 'released', true, false, '', '', now(), now(), ''
 FROM generate_series(1, %(count)s) n;
 INSERT INTO outlast_dependency (name, since) SELECT 'd' || n, now() FROM generate_series(1, 2000) n;
+
+INSERT INTO outlast_schedule (id, name, origin, revision, flow_name, input, kind, expression, time_zone, repeated, missing, missed, cap, overlap,
+    compute, calendar, user_label, priority, tenant, paused_by, reason, planned_until, next_at, digest, updated_at)
+SELECT 1000000 + n, 's' || n, 'record', 1, 't-line', '{}', 'interval', '60', 'UTC', '', '', 'newest', 10, 'skip', 'claim', '', '', 0, '', '', '',
+    now(), now() + n * interval '1 day', '', now() FROM generate_series(1, 500) n;
+
+INSERT INTO outlast_occurrence (schedule_id, scheduled_for, local, origin, status, code, due_at, tries, revision, planned_at, ended_at, by_label, reason)
+SELECT 1000001 + n %% 500, now() - n * interval '1 minute', '', 'planned', 'skipped', 'MISSED', now(), 0, 1, now(), now(), '', ''
+FROM generate_series(1, %(count)s) n;
 """
 
 NAMED = """

@@ -48,16 +48,26 @@ def work(attempt: Any) -> None:
 def test_the_checks_are_registered_and_the_celery_ones_are_for_deployment() -> None:
     ours = {check.__name__ for check in django_registry.registered_checks if check.__module__.startswith("flows.checks.")}
     deploy = {check.__name__ for check in django_registry.deployment_checks if check.__module__.startswith("flows.checks.")}
-    of_database = {"check_capacity_kept", "check_clock", "check_versions", "check_migrated", "check_named", "check_webhook_rows"}
-    assert ours == {
+    of_database = {
+        "check_capacity_kept",
+        "check_clock",
+        "check_versions",
+        "check_migrated",
+        "check_named",
+        "check_schedule_names",
+        "check_webhook_rows",
+    }
+    of_settings = {
+        "check_capacity",
         "check_flows",
         "check_settings",
         "check_packages",
         "check_installed",
+        "check_schedules",
         "check_webhooks",
-        "check_capacity",
-        *of_database,
+        "check_zones",
     }
+    assert ours == of_settings | of_database
     assert deploy == {"check_celery"}
 
 

@@ -96,6 +96,11 @@ class Schedule(Declared):
         super().__post_init__()
 
     @property
+    def label(self) -> str:
+        """How it is called in messages."""
+        return f"Schedule {self.name!r:.80}"
+
+    @property
     def flow_name(self) -> str:
         """The name of its flow."""
         return self.flow if isinstance(self.flow, str) else self.flow.definition.name
@@ -115,3 +120,10 @@ class Schedule(Declared):
         )
         anchor = self.anchor.astimezone(UTC) if self.anchor else None
         return Spec(kind, expression, self.zone, anchor, self.repeated, self.missing)
+
+
+class Made(Schedule):
+    """The same for the record, made while the program runs: it is not declared in code."""
+
+    def _declare(self) -> None:
+        pass

@@ -104,7 +104,6 @@ CODES: dict[str, str] = {
     "QUEUE_FULL": "The run of the one before still lived, and another occurrence waits for its end already.",
     "COOLDOWN": "The last start was too short a time before.",
     "CALENDAR": "The calendar was closed then.",
-    "EDITED": "The schedule was changed before it was started.",
     "NO_CALENDAR": "Nobody has published the calendar.",
     "UNKNOWN_FLOW": "No process that looked at it has the flow.",
     "NOBODY_ACCOUNTABLE": "The accountable user does not exist, or is not active.",
