@@ -18,6 +18,7 @@ from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknow
 from flows.core.events import About
 from flows.core.fields import Field
 from flows.core.hooks import Delivery, Mapped
+from flows.core.joins import ABANDON, ALL, ANY, LEAVE, REQUEST, WAIT
 from flows.core.nodes import (
     COMPLETE,
     FAILED,
@@ -27,9 +28,12 @@ from flows.core.nodes import (
     Ask,
     Branch,
     Candidate,
+    Child,
     Decision,
     End,
     Escalation,
+    Map,
+    Parallel,
     Pipeline,
     Reviewers,
     Sleep,
@@ -155,6 +159,9 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "ABANDON",
+    "ALL",
+    "ANY",
     "BREACH",
     "CANCEL",
     "COMPLETE",
@@ -164,11 +171,14 @@ __all__ = [
     "FAILED",
     "HUMAN",
     "INHERIT",
+    "LEAVE",
     "MIGRATE",
     "NEW",
     "RELEASE",
+    "REQUEST",
     "RESERVE",
     "RESUME_PINNED",
+    "WAIT",
     "About",
     "Activity",
     "AgentTurn",
@@ -178,6 +188,7 @@ __all__ = [
     "Budget",
     "Candidate",
     "Checkpoint",
+    "Child",
     "Commits",
     "Competence",
     "Context",
@@ -195,9 +206,11 @@ __all__ = [
     "Gate",
     "Happened",
     "Kept",
+    "Map",
     "Mapped",
     "Migrated",
     "Paid",
+    "Parallel",
     "Pipeline",
     "Retry",
     "Reviewers",

@@ -16,6 +16,7 @@ class FlowsConfig(AppConfig):
     def ready(self) -> None:
         from flows import checks, registry  # noqa: F401 - registers the system checks
         from flows.codecs import configure
+        from flows.services import children
         from flows.services.notices import NoticeOutbox
 
         configure()
@@ -25,4 +26,5 @@ class FlowsConfig(AppConfig):
         # ---- schedules
         # ---- capacity
         # ---- children
+        children.register()
         autodiscover_modules("flows")

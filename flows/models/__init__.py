@@ -6,6 +6,7 @@ from flows.models.calendar import Calendar
 from flows.models.candidate import Candidate
 from flows.models.commitment import Commitment
 from flows.models.event import Event, EventStatus
+from flows.models.fan import Branch, Fan, FanStatus
 from flows.models.intent import Intent, IntentRevision
 from flows.models.journal import JournalEntry
 from flows.models.log import Transition
@@ -21,6 +22,7 @@ from flows.models.workflow import SessionLink, Workflow
 __all__ = [
     "Activity",
     "Attempt",
+    "Branch",
     "Budget",
     "BudgetEntry",
     "Calendar",
@@ -31,6 +33,8 @@ __all__ = [
     "CurrentRelease",
     "Event",
     "EventStatus",
+    "Fan",
+    "FanStatus",
     "Intent",
     "IntentRevision",
     "JournalEntry",
