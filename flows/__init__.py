@@ -21,6 +21,7 @@ from flows.core.events import About
 from flows.core.fields import Field
 from flows.core.hooks import Delivery, Mapped
 from flows.core.loop import Answer, Loop, Prompt, ToolCall
+from flows.core.joins import ABANDON, ALL, ANY, LEAVE, REQUEST, WAIT
 from flows.core.nodes import (
     COMPLETE,
     FAILED,
@@ -30,9 +31,12 @@ from flows.core.nodes import (
     Ask,
     Branch,
     Candidate,
+    Child,
     Decision,
     End,
     Escalation,
+    Map,
+    Parallel,
     Pipeline,
     Reviewers,
     Sleep,
@@ -161,6 +165,9 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "ABANDON",
+    "ALL",
+    "ANY",
     "BREACH",
     "CANCEL",
     "COMPLETE",
@@ -171,12 +178,15 @@ __all__ = [
     "FAILED",
     "HUMAN",
     "INHERIT",
+    "LEAVE",
     "MIGRATE",
     "NEW",
     "REFUSE",
     "RELEASE",
+    "REQUEST",
     "RESERVE",
     "RESUME_PINNED",
+    "WAIT",
     "About",
     "Activity",
     "Admission",
@@ -188,6 +198,7 @@ __all__ = [
     "Budget",
     "Candidate",
     "Checkpoint",
+    "Child",
     "Commits",
     "Competence",
     "Compute",
@@ -210,12 +221,14 @@ __all__ = [
     "Kept",
     "Loop",
     "Limit",
+    "Map",
     "Mapped",
     "Migrated",
     "Missed",
     "Missing",
     "Overlap",
     "Paid",
+    "Parallel",
     "Pipeline",
     "PipelineTool",
     "Prompt",

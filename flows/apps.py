@@ -21,6 +21,7 @@ class FlowsConfig(AppConfig):
         from flows.services.capacity import pump
         from flows.services.capacity.parking import CapacityPlane
         from flows.services import schedules
+        from flows.services import children
         from flows.services.notices import NoticeOutbox
 
         configure()
@@ -37,4 +38,5 @@ class FlowsConfig(AppConfig):
             registry.register_wait_plane(kind, plane)
         registry.register_watch(pump.WATCH)
         # ---- children
+        children.register()
         autodiscover_modules("flows")

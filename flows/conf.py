@@ -88,6 +88,9 @@ DEFAULTS: dict[str, Any] = {
     # Seconds between two looks at those who wait for capacity, while some of them may go.
     "PUMP_SECONDS": 0.1,
     # ---- children
+    # How many items a Map may have, and how large they may be together, in bytes.
+    "MAX_MAP_ITEMS": 10_000,
+    "MAX_MAP_BYTES": 16 * 1024 * 1024,
     # ---- agents
     # Entries that the journal of one visit of an agent turn may have.
     "MAX_JOURNAL_ENTRIES": 500,

@@ -196,6 +196,9 @@ def _wait_opened(course: Course, t: Logged, move: Park) -> Iterator[Drift]:
     for name, value in expected.items():
         if getattr(row, name) != value:
             yield Drift(t.seq, f"{name} of wait {row.id}", getattr(row, name), value)
+    starts = move.detail.get("starts")
+    if t.note.get("starts") != starts:
+        yield Drift(t.seq, f"what {move.node} starts", t.note.get("starts"), starts)
     candidate = move.detail.get("candidate")
     asked = _question(course, row)
     if asked is not None and candidate is not None and asked != candidate["digest"]:

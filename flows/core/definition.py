@@ -14,6 +14,7 @@ from flows.core.admission import Admission
 from flows.core.budget import MEASURED, ZERO, Budget
 from flows.core.nodes import Activity, AgentTurn, Decision, Node
 from flows.core.nodes.approval import Approval
+from flows.core.nodes.fanned import Fanned
 from flows.core.policies import Checkpoint, Deadline
 from flows.core.protocol import BudgetKind, TimerKind
 from flows.core.releases import RESUME_PINNED, OnRelease, as_policy
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 DECLARED: list[type[Flow]] = []
 
 #: Names that the class itself uses; a node of that name is a check error (outlast_flows.E013).
-RESERVED = frozenset({"Meta", "start", "start_many", "definition", "astart", "astart_many", "mro"})
+RESERVED = frozenset({"Meta", "start", "start_many", "definition", "made_for", "astart", "astart_many", "mro"})
 
 META_OPTIONS = frozenset(
     {
@@ -62,6 +63,7 @@ class Definition:
     migrate: str = ""
     on_release: Any = RESUME_PINNED
     admission: Admission | None = None
+    made_for: str = ""
 
     @property
     def release_policy(self) -> OnRelease:
@@ -238,6 +240,11 @@ class Definition:
         return frozenset(node.queue for node in self.nodes.values() if isinstance(node, Activity) and node.optional)
 
     @cached_property
+    def has_children(self) -> bool:
+        """Whether some node of this flow starts other runs."""
+        return any(isinstance(node, Fanned) for node in self.nodes.values())
+
+    @cached_property
     def commits(self) -> bool:
         """Whether some node of this flow begins a commitment."""
         return any(node.commitments for node in self.nodes.values())
@@ -255,6 +262,24 @@ def _decides(node: Node) -> bool:
     return isinstance(node, Decision) or (isinstance(node, Activity) and bool(node.verifies))
 
 
+def declare_bodies(cls: type[Flow]) -> None:
+    """Declare the flows that its nodes make for functions: FLOW.NODE, in its version, which their runs keep to as any other."""
+    definition = cls.definition
+    for node in definition.nodes.values():
+        for suffix, nodes in node.bodies().items() if isinstance(node, Fanned) else ():
+            name = ".".join(part for part in (str(definition.name), node.name, suffix) if part)
+            older: Any = definition.migrate_from
+            same: Mapping[int, Step] = {source: {} for source in older} if isinstance(older, Mapping) else {}
+            meta = {"name": name, "version": definition.version, "migrate_from": same, "migrate": definition.migrate}
+            options = type("Meta", (), meta)
+            place = {
+                "__module__": cls.__module__,
+                "__doc__": definition.doc,
+                "made_for": f"{definition.where}, node {node.name!r}",
+            }
+            type(f"{cls.__name__}_{node.name}_{suffix}".rstrip("_"), (Flow,), {"Meta": options, **place, **nodes})
+
+
 class Flow:
     """Base class of definitions: a finite graph whose nodes are the attributes of the class, in order; the first is the start.
 
@@ -266,6 +291,7 @@ class Flow:
     """
 
     definition: ClassVar[Definition]
+    made_for: ClassVar[str] = ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -287,14 +313,16 @@ class Flow:
             budget=settings.get("budget"),
             verbose_name=settings.get("verbose_name", ""),
             doc=(cls.__doc__ or "").strip(),
-            where=f"{cls.__module__}.{cls.__qualname__}",
+            where=cls.__dict__.get("made_for", "") or f"{cls.__module__}.{cls.__qualname__}",
             unknown_options=tuple(sorted(set(settings) - META_OPTIONS)),
             migrate_from=settings.get("migrate_from", {}),
             migrate=settings.get("migrate", ""),
             on_release=as_policy(settings.get("on_release", RESUME_PINNED)),
             admission=settings.get("admission"),
+            made_for=cls.__dict__.get("made_for", ""),
         )
         DECLARED.append(cls)
+        declare_bodies(cls)
 
 
 def _slas(given: Any) -> Any:

@@ -7,6 +7,7 @@ from flows.models.candidate import Candidate
 from flows.models.capacity import Deferred, Dependency, Limit, Slot, StartKey
 from flows.models.commitment import Commitment
 from flows.models.event import Event, EventStatus
+from flows.models.fan import Branch, Fan, FanStatus
 from flows.models.intent import Intent, IntentRevision
 from flows.models.journal import JournalEntry
 from flows.models.log import Transition
@@ -23,6 +24,7 @@ from flows.models.workflow import SessionLink, Workflow
 __all__ = [
     "Activity",
     "Attempt",
+    "Branch",
     "Budget",
     "BudgetEntry",
     "Calendar",
@@ -35,6 +37,8 @@ __all__ = [
     "Dependency",
     "Event",
     "EventStatus",
+    "Fan",
+    "FanStatus",
     "Intent",
     "IntentRevision",
     "JournalEntry",

@@ -102,7 +102,8 @@ def parking(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | N
     arrow.visit = move.visit_after(owned.state.visits)
     _end_activity(owned, arrow, ending, ActivityStatus.FAILED)
     _close_wait(owned, arrow, decided)
-    return _counted(owned, _note(arrow, decided, move.via), move.node)
+    noted = _noted(_note(arrow, decided, move.via), {"starts": move.detail.get("starts")})
+    return _counted(owned, noted, move.node)
 
 
 def beside(owned: Owned, decided: Decided, move: moves.Park, ending: Ending | None) -> Move:

@@ -45,7 +45,9 @@ from flows.services.calling import Calling, unsettled, within
 from flows.services.context import ITEM_BYTES, Wanted
 from flows.services.deciding import Deciding
 from flows.services.effects import Call, Effects
+from flows.services.follow import timeout_of
 from flows.services.given import Limits, Results
+from flows.services.items import Items
 from flows.services.journal import Journal
 from flows.services.operation import headers
 from flows.services.owned import Owned
@@ -244,6 +246,10 @@ class Attempt:
         """
         return ledger.spend(self._owned, used, self._began_in)
 
+    def items(self, node: str, *statuses: str) -> Items:
+        """The items of a Map (branches of a Parallel or Child), all or of these statuses, in order; errors as `flows.services.items`."""
+        return Items(self._owned.row.id, node, statuses, self._owned.using)
+
     @property
     @from_anywhere
     def budget(self) -> Mapping[str, Any]:
@@ -398,12 +404,9 @@ def _approved(owned: Owned) -> Mapping[str, Any] | None:
 
 
 def _timeout(owned: Owned) -> float:
-    assert owned.definition is not None and owned.state.activity is not None
-    node = owned.definition.nodes[owned.state.node]
-    assert isinstance(node, Activity)
-    step = owned.state.activity.step
-    span = node.step(step).timeout if isinstance(node, Pipeline) and step else node.timeout
-    return span.total_seconds()
+    node = owned.definition.nodes[owned.state.node] if owned.definition is not None else None
+    assert isinstance(node, Activity) and owned.state.activity is not None
+    return timeout_of(node, owned.state.activity.step)
 
 
 def _log(attempt: Attempt, failure: Failure, error: BaseException) -> None:

@@ -3,6 +3,7 @@
     in doubt           nothing: no replan, no compensation and no end goes past an effect of which nobody knows
     reconciling        → runnable                      its next attempt takes what is recorded
     on its way to an end (`target`):
+        children       nothing, while some run that it waits for
         compensate     cancelled, superseded, failed: completed effects that can be, the newest first, one after another
         release        commitments that have a release, each when no compensation may need it any more (flows/services/undoing.py says why)
         close          → target                        nothing is owed
@@ -28,7 +29,7 @@ from flows.core.retry import delay_before
 from flows.dispatch import after_commit, hints_for, look_soon, service_after_commit
 from flows.services import undoing
 from flows.services.operation import declared
-from flows.store import commitments, operations
+from flows.store import commitments, fans, operations
 from flows.store import obligations as store
 from flows.store.operations import Row
 from flows.store.sql import dumps
@@ -167,6 +168,8 @@ def resumed(workflow: UUID, using: str) -> None:
 
 
 def _towards(workflow: UUID, target: Status, using: str) -> None:
+    if fans.waits_for_some(workflow, using):
+        return
     known = operations.of_workflow(workflow, using)
     left = undoing.left(known) if target in undoing.COMPENSATES else []
     if left:

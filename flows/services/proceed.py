@@ -29,11 +29,12 @@ from flows.dispatch import after_commit, hints_for
 from flows.services import arrows, control, effects, ledger, notices, obligations, parking, recording, releasing
 from flows.services.arrows import Ending
 from flows.services.asking import stand_beside
+from flows.services.children import leaving
 from flows.services.clock import now
 from flows.services.follow import now_running, timeout_of
 from flows.services.owned import Owned, reload
 from flows.store import advance as hot
-from flows.store import attempts, locks
+from flows.store import attempts, fans, locks
 from flows.store import move as store
 from flows.store.sql import committing, dumps
 
@@ -139,7 +140,7 @@ def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, 
                 return _complete(owned, move, ending)
             if _owes(owned, move):
                 return _towards_end(owned, arrows.towards_end(owned, decided, move, ending))
-            return _leave(owned, arrows.finish(owned, decided, move, ending))
+            return _end(owned, arrows.finish(owned, decided, move, ending))
     raise AssertionError(f"the engine returned {decided.move!r}")
 
 
@@ -159,7 +160,7 @@ def _is_plain(ending: Ending | None, owned: Owned, trigger: Trigger, decided: De
 def _is_plain_end(owned: Owned, trigger: Trigger, decided: Decided, move: moves.Finish, ending: Ending | None) -> bool:
     """A complete workflow that owes nothing: no timer of a deadline, no wait, no pause asked."""
     definition = owned.definition
-    bound = definition is None or definition.deadlines or definition.commits
+    bound = definition is None or definition.deadlines or definition.commits or definition.has_children
     plain = move.status is Status.COMPLETE and not bound and not owned.pause and not owned.row.owed
     return plain and _is_plain(ending, owned, trigger, decided)
 
@@ -174,8 +175,24 @@ def _owes(owned: Owned, move: moves.Finish) -> bool:
     """Whether something is to be serviced before this end: what is owed, and before a bad end what can be undone."""
     if owned.row.owed or owned.definition is None:
         return bool(owned.row.owed)
+    if owned.definition.has_children and fans.waits_for_some(owned.row.id, owned.using):
+        return True
     asks = owned.definition.commits or (move.status is not Status.COMPLETE and owned.definition.compensates)
     return asks and bool(obligations.obliged([owned.row.id], owned.using))
+
+
+def _end(owned: Owned, arrow: store.Move) -> Progress | None:
+    """The end, with what becomes of its children."""
+    if owned.definition is None or not owned.definition.has_children:
+        return _leave(owned, arrow)
+    try:
+        with committing("end", owned.using):
+            if not parking.leave(owned, arrow):
+                return None
+            leaving.part([owned.row.id], owned.using)
+    except leaving.StillRuns:  # they were started since it was looked
+        raise parking.Again from None
+    return Progress.LEFT
 
 
 def _towards_end(owned: Owned, arrow: store.Move) -> Progress | None:
@@ -185,6 +202,8 @@ def _towards_end(owned: Owned, arrow: store.Move) -> Progress | None:
         parking.close_plane(owned, arrow)
         if arrow.target == Status.SUPERSEDED:
             registry.ended([owned.row.id], owned.using)
+        else:
+            leaving.part([owned.row.id], owned.using)
         obligations.doubt(owned.row.id, arrow.error_code or "", owned.using)  # nobody will ask for it again
         obligations.go_on(owned.row.id, owned.using)
     return Progress.LEFT

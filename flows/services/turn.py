@@ -22,6 +22,7 @@ from flows.dispatch import hints_for, publish
 from flows.services import attempt, migrate
 from flows.services.arrows import Ending
 from flows.services.attempt import Limits
+from flows.services.children import counting
 from flows.services.opening import open_batch
 from flows.services.owned import Owned, take
 from flows.services.proceed import Keeping, Progress, proceed
@@ -134,6 +135,7 @@ def _work_through(host: Host, batch: list[Owned], keeping: Keeping, ends: float)
     """
     claimed_at = time.monotonic()
     count, lost = 0, False
+    using, parents = batch[0].using, {owned.row.parent_id for owned in batch if owned.row.parent_id is not None}
     try:
         while batch:
             owned = batch.pop(0)
@@ -152,6 +154,8 @@ def _work_through(host: Host, batch: list[Owned], keeping: Keeping, ends: float)
             batch[0].hinted = True
     finally:
         host.holding(None, 0)
+    if parents and host.owns():  # children have ended, perhaps; those whose end is passed over here the clock finds
+        counting.ended_under(sorted(parents), using)
     if lost:  # only now: a doubt stands while this process works on nothing
         host.doubt(doubtful=True)
     return count

@@ -235,7 +235,8 @@ WHERE w.id = ANY (%(ids)s::uuid[]) AND (
     w.owed > 0 OR EXISTS (SELECT FROM outlast_operation o
                           WHERE o.workflow_id = w.id AND (o.compensable AND o.status = 'succeeded' OR o.status = 'planned'))
     OR EXISTS (SELECT FROM outlast_commitment c
-               WHERE c.workflow_id = w.id AND c.status IN ('planned', 'active', 'breached', 'releasing', 'deferred')))
+               WHERE c.workflow_id = w.id AND c.status IN ('planned', 'active', 'breached', 'releasing', 'deferred'))
+    OR EXISTS (SELECT FROM outlast_fan f WHERE f.workflow_id = w.id AND f.on_cancel = 'wait' AND f.running > 0))
 ORDER BY w.id
 """
 

@@ -348,11 +348,12 @@ def _state_ok(cursor: Any, status: Status, outcome: str) -> bool:
     return bool(cursor.fetchone()[0])
 
 
-#: The two tables that the end of a run writes, as far as its trigger names them.
-TOLD = """
-CREATE TEMP TABLE outlast_branch (
-    number int, workflow_id uuid, ended_at timestamptz, outcome text, error_code text, result jsonb) ON COMMIT DROP;
-CREATE TEMP TABLE outlast_slot (number int, workflow_id uuid, activity_seq int, fence int, since timestamptz) ON COMMIT DROP
+#: The table of slots, as far as the trigger names it.
+SLOTS = (
+    "CREATE TEMP TABLE outlast_slot (number int, workflow_id uuid, activity_seq int, fence int, since timestamptz) ON COMMIT DROP"
+)
+BRANCH = """
+INSERT INTO outlast_branch (fan_id, number, name, input, status, workflow_id, parent_id) VALUES (%s, 1, '', '{}', 'running', %s, %s)
 """
 
 
@@ -362,8 +363,8 @@ def test_the_end_of_a_child_is_told_to_its_branch_and_frees_its_slots(worker: Lo
     run = Line.start({})
     factories.take_one(worker)
     with transaction.atomic():
-        execute(TOLD)
-        execute("INSERT INTO outlast_branch VALUES (1, %s)", run.id)
+        execute(SLOTS)
+        execute(BRANCH, 1, run.id, run.id)
         execute(
             "INSERT INTO outlast_slot VALUES (1, %s, NULL, NULL), (2, %s, 1, 1), (3, %s, NULL, NULL)", run.id, run.id, new_id()
         )
@@ -371,7 +372,7 @@ def test_the_end_of_a_child_is_told_to_its_branch_and_frees_its_slots(worker: Lo
         log(run, "complete", outcome)
         move(run, "complete", outcome)
         with connection.cursor() as cursor:
-            cursor.execute("SELECT ended_at IS NOT NULL, coalesce(outcome, '') FROM outlast_branch")
+            cursor.execute("SELECT ended_at IS NOT NULL, outcome FROM outlast_branch")
             assert cursor.fetchall() == [(told, outcome if told else "")]
             cursor.execute("SELECT number FROM outlast_slot WHERE workflow_id IS NULL ORDER BY number")
             assert cursor.fetchall() == [(1,)], "what an attempt holds is freed by its end"

@@ -26,6 +26,7 @@ from flows import (
     Decision,
     End,
     Field,
+    Map,
     Sleep,
     Wait,
     hours,
@@ -39,13 +40,14 @@ from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import does, failing, row, status
 from tests.support import doubting
+from tests.support.branching import Slow
 
 pytestmark = pytest.mark.req("C5")
 
 Declare = Callable[..., type[flows.Flow]]
 #: Those that a node or the engine opens today.
-OPENED = ("timer", "retry_window", "event", "approval", "tool_approval", "ask", "human", "reconciliation")
-TO_COME = {"external_job", "resource", "dependency_health", "children"}
+OPENED = ("timer", "retry_window", "event", "approval", "tool_approval", "ask", "human", "reconciliation", "children")
+TO_COME = {"external_job", "resource", "dependency_health"}
 FAR = Deadline(days=30, then=ESCALATE)
 
 
@@ -63,6 +65,7 @@ def opened(kind: str, worker: LocalWorker, declare: Declare) -> Any:
     stands: dict[str, Any] = {
         "timer": Sleep(hours(1), then="done"),
         "event": Wait("t.kinds", key="k", then="done", deadline=FAR),
+        "children": Map(lambda state: [{"key": "mine"}], child=Slow, then="done", deadline=FAR),
         "ask": Ask([Field("amount", kind="integer")], role="leads", then="done", deadline=FAR),
         "approval": Approval(candidate="think", role="leads", expires=FAR, approved="done", denied="done"),
     }
@@ -107,7 +110,7 @@ def test_who_ends_it_is_said_and_is_a_right_that_exists(worker: LocalWorker, dec
 @pytest.mark.parametrize("kind", OPENED)
 def test_a_cancel_withdraws_it_and_does_what_the_table_says_besides(worker: LocalWorker, declare: Declare, kind: str) -> None:
     run = opened(kind, worker, declare)
-    (ending,) = preview(run)
+    (ending,) = [one for one in preview(run) if one.workflow == run.id]
     means = WAIT_KINDS[kind].on_cancel
     assert ending.withdrawn == [f"{kind} at {row(run).node}" + ("" if means == "that is all" else f": {means}")]
     flows.cancel(run)

@@ -29,6 +29,7 @@ APPROVALS = ROOT / "docs" / "how-to" / "approvals.md"
 FORMS = ROOT / "docs" / "how-to" / "forms.md"
 GATES = ROOT / "docs" / "how-to" / "gates.md"
 RELEASES = ROOT / "docs" / "how-to" / "releases.md"
+COMPOSITION = ROOT / "docs" / "how-to" / "composition.md"
 VERSIONS = ROOT / "docs" / "how-to" / "versions.md"
 OPERATE = ROOT / "docs" / "how-to" / "operate.md"
 NODES = ROOT / "docs" / "reference" / "nodes.md"
@@ -45,6 +46,8 @@ KINDS = (
     flows.Approval,
     flows.Ask,
     flows.Pipeline,
+    flows.Parallel,
+    flows.Child,
     flows.End,
 )
 POLICIES = (
@@ -167,6 +170,13 @@ def test_the_flow_in_the_readme_is_the_tutorials() -> None:
 def test_the_flow_of_the_page_about_forms_passes_the_checks() -> None:
     with written_in(FORMS):
         assert [flow.__name__ for flow in declared.DECLARED] == ["BuyTools"]
+        assert checks.check_flows(None) == []
+
+
+def test_the_flows_of_the_page_about_composition_pass_the_checks() -> None:
+    with written_in(COMPOSITION):
+        own = [flow.__name__ for flow in declared.DECLARED if not flow.made_for]
+        assert own == ["ConvertAll", "AskBoth", "Audit", "Release"]
         assert checks.check_flows(None) == []
 
 

@@ -6,6 +6,10 @@ from flows.core.nodes.approval import Approval
 from flows.core.nodes.ask import Ask
 from flows.core.nodes.audience import Escalation, Reviewers
 from flows.core.nodes.base import Node
+from flows.core.nodes.child import Child
+from flows.core.nodes.fanned import Fanned
+from flows.core.nodes.map import Map
+from flows.core.nodes.parallel import Parallel
 from flows.core.nodes.pipeline import Pipeline, Step
 from flows.core.nodes.plain import COMPLETE, FAILED, Branch, End
 from flows.core.nodes.sleep import Sleep
@@ -21,10 +25,14 @@ __all__ = [
     "Ask",
     "Branch",
     "Candidate",
+    "Child",
     "Decision",
     "End",
     "Escalation",
+    "Fanned",
+    "Map",
     "Node",
+    "Parallel",
     "Pipeline",
     "Reviewers",
     "Sleep",

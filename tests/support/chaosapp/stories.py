@@ -97,6 +97,13 @@ def metered(folder: str, key: str) -> None:
     metered(folder, key)
 
 
+def fanning(folder: str, key: str) -> None:
+    """A run with children."""
+    from tests.support.chaosapp.fans import fanning as told
+
+    told(folder, key)
+
+
 def moved(folder: str, key: str) -> None:
     """From one version to the next, by a person."""
     with taking_over() as worker:
@@ -145,6 +152,7 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "moved at wake": moved_at_wake,
     "coding": coding,
     "metered": metered,
+    "fanning": fanning,
     "released": released,
     "patience": patience,
     "asked": asked,
