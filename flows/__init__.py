@@ -15,7 +15,7 @@ from flows.core.commitments import Commits
 from flows.core.context import Context, Fact, Untrusted
 from flows.core.definition import Flow as _Flow
 from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
-from flows.core.events import About
+from flows.core.events import About, EventType, Order, StartedBy
 from flows.core.fields import Field
 from flows.core.hooks import Delivery, Mapped
 from flows.core.nodes import (
@@ -30,6 +30,7 @@ from flows.core.nodes import (
     Decision,
     End,
     Escalation,
+    On,
     Pipeline,
     Reviewers,
     Sleep,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         amigrate,
         apause,
         apreview,
+        aredeliver,
         aresume,
         asignal,
         asupersede,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
         migrate,
         pause,
         preview,
+        redeliver,
         resume,
         signal,
         supersede,
@@ -84,6 +87,7 @@ _VERBS = frozenset(
         "amigrate",
         "apause",
         "apreview",
+        "aredeliver",
         "aresume",
         "asignal",
         "asupersede",
@@ -96,6 +100,7 @@ _VERBS = frozenset(
         "migrate",
         "pause",
         "preview",
+        "redeliver",
         "resume",
         "signal",
         "supersede",
@@ -188,6 +193,7 @@ __all__ = [
     "Effect",
     "End",
     "Escalation",
+    "EventType",
     "Fact",
     "Field",
     "Flow",
@@ -197,6 +203,8 @@ __all__ = [
     "Kept",
     "Mapped",
     "Migrated",
+    "On",
+    "Order",
     "Paid",
     "Pipeline",
     "Retry",
@@ -204,6 +212,7 @@ __all__ = [
     "Servicing",
     "Sleep",
     "Spend",
+    "StartedBy",
     "State",
     "Step",
     "Stop",
@@ -219,6 +228,7 @@ __all__ = [
     "amigrate",
     "apause",
     "apreview",
+    "aredeliver",
     "aresume",
     "asignal",
     "asupersede",
@@ -233,6 +243,7 @@ __all__ = [
     "minutes",
     "pause",
     "preview",
+    "redeliver",
     "restart_from",
     "resume",
     "seconds",

@@ -15,10 +15,13 @@ class FlowsConfig(AppConfig):
 
     def ready(self) -> None:
         from flows import checks, registry  # noqa: F401 - registers the system checks
+        from flows.services import events
         from flows.services.notices import NoticeOutbox
 
         registry.register_outbox(NoticeOutbox())
         # ---- events
+        for watch in events.watches():
+            registry.register_watch(watch)
         # ---- webhooks
         # ---- schedules
         # ---- capacity

@@ -29,10 +29,11 @@ CATALOGUE: dict[str, str] = {
     "W105": "the record's tables are not those of this code",
     "W106": "a policy that a flow names and nobody has published",
     "W107": "a group or a permission that a flow or a setting names, and that does not exist",
+    "W108": "a user for whom events begin runs, and who does not exist or is not active",
     "W109": "a secret of webhooks that is not set",
-    "W116": "a calendar by which something counts and that nobody has published",
     "W111": "Celery acknowledges late",
     "W112": "the Redis transport keeps unacknowledged messages",
     "W113": "Celery keeps results",
     "W114": "Celery delivers again what kills its worker",
+    "W116": "a calendar by which something counts and that nobody has published",
 }

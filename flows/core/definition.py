@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from flows.core import canonical
 from flows.core.budget import MEASURED, ZERO, Budget
+from flows.core.events import StartedBy
 from flows.core.nodes import Activity, AgentTurn, Decision, Node
 from flows.core.nodes.approval import Approval
 from flows.core.policies import Checkpoint, Deadline
@@ -32,6 +33,7 @@ META_OPTIONS = frozenset(
     {
         *("name", "version", "verbose_name", "abstract", "deadline", "sla", "checkpoint", "policy", "budget"),
         *("migrate_from", "migrate", "on_release"),
+        *("started_by",),
     }
 )
 
@@ -60,6 +62,7 @@ class Definition:
     migrate_from: Mapping[int, Step] = field(default_factory=dict)
     migrate: str = ""
     on_release: Any = RESUME_PINNED
+    started_by: StartedBy | None = None
 
     @property
     def release_policy(self) -> OnRelease:
@@ -284,6 +287,7 @@ class Flow:
             migrate_from=settings.get("migrate_from", {}),
             migrate=settings.get("migrate", ""),
             on_release=as_policy(settings.get("on_release", RESUME_PINNED)),
+            started_by=settings.get("started_by"),
         )
         DECLARED.append(cls)
 

@@ -5,12 +5,13 @@ from flows.models.budget import Budget, BudgetEntry
 from flows.models.calendar import Calendar
 from flows.models.candidate import Candidate
 from flows.models.commitment import Commitment
-from flows.models.event import Event, EventStatus
+from flows.models.event import Event, EventStatus, Redelivery, Stream
 from flows.models.intent import Intent, IntentRevision
 from flows.models.journal import JournalEntry
 from flows.models.log import Transition
 from flows.models.notice import Notice
 from flows.models.operation import Operation, Resolution
+from flows.models.part import Part
 from flows.models.policy import Competence, CompetenceOpening, CurrentRelease, Policy, Release
 from flows.models.verdict import Observation, Verdict, Verification
 from flows.models.wait import Timer, TimerStatus, Wait
@@ -37,10 +38,13 @@ __all__ = [
     "Notice",
     "Observation",
     "Operation",
+    "Part",
     "Policy",
+    "Redelivery",
     "Release",
     "Resolution",
     "SessionLink",
+    "Stream",
     "Tick",
     "Timer",
     "TimerStatus",

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from flows.core.definition import Definition, Flow
-from flows.core.lint import approvals, asks, budgets, deadlines, declaration, effects, gates, loops, options, routes, versions
+from flows.core.lint import (
+    approvals,
+    asks,
+    budgets,
+    deadlines,
+    declaration,
+    effects,
+    events,
+    gates,
+    loops,
+    options,
+    routes,
+    versions,
+)
 from flows.core.lint.problem import CATALOGUE, PREFIX, Problem, problem
 from flows.core.lint.view import View
 
@@ -50,6 +63,8 @@ RULES: tuple[Rule, ...] = (
     approvals.parts_are_not_verified,
     asks.forms_can_be_asked,
     asks.answers_lead_on,
+    events.parts_can_come,
+    events.begins_for_somebody,
     *gates.RULES,
     loops.limits_count,
     loops.cycles_have_a_step,

@@ -8,6 +8,7 @@ from flows.core.nodes.audience import Escalation, Reviewers
 from flows.core.nodes.base import Node
 from flows.core.nodes.pipeline import Pipeline, Step
 from flows.core.nodes.plain import COMPLETE, FAILED, Branch, End
+from flows.core.nodes.several import On
 from flows.core.nodes.sleep import Sleep
 from flows.core.nodes.waits import Wait
 from flows.core.nodes.windows import Window
@@ -25,6 +26,7 @@ __all__ = [
     "End",
     "Escalation",
     "Node",
+    "On",
     "Pipeline",
     "Reviewers",
     "Sleep",
