@@ -17,7 +17,7 @@ from flows.core.commitments import Commits
 from flows.core.context import Context, Fact, Untrusted
 from flows.core.definition import Flow as _Flow
 from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknown
-from flows.core.events import About
+from flows.core.events import About, EventType, Order, StartedBy
 from flows.core.fields import Field
 from flows.core.hooks import Delivery, Mapped
 from flows.core.loop import Answer, Loop, Prompt, ToolCall
@@ -37,6 +37,7 @@ from flows.core.nodes import (
     Escalation,
     Map,
     Parallel,
+    On,
     Pipeline,
     Reviewers,
     Sleep,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         amigrate,
         apause,
         apreview,
+        aredeliver,
         aresume,
         asignal,
         asupersede,
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
         migrate,
         pause,
         preview,
+        redeliver,
         resume,
         signal,
         supersede,
@@ -94,6 +97,7 @@ _VERBS = frozenset(
         "amigrate",
         "apause",
         "apreview",
+        "aredeliver",
         "aresume",
         "asignal",
         "asupersede",
@@ -106,6 +110,7 @@ _VERBS = frozenset(
         "migrate",
         "pause",
         "preview",
+        "redeliver",
         "resume",
         "signal",
         "supersede",
@@ -211,6 +216,7 @@ __all__ = [
     "Effect",
     "End",
     "Escalation",
+    "EventType",
     "Fact",
     "Field",
     "Flow",
@@ -227,6 +233,8 @@ __all__ = [
     "Missed",
     "Missing",
     "Overlap",
+    "On",
+    "Order",
     "Paid",
     "Parallel",
     "Pipeline",
@@ -240,6 +248,7 @@ __all__ = [
     "Servicing",
     "Sleep",
     "Spend",
+    "StartedBy",
     "State",
     "Step",
     "Stop",
@@ -258,6 +267,7 @@ __all__ = [
     "amigrate",
     "apause",
     "apreview",
+    "aredeliver",
     "aresume",
     "asignal",
     "asupersede",
@@ -272,6 +282,7 @@ __all__ = [
     "minutes",
     "pause",
     "preview",
+    "redeliver",
     "restart_from",
     "resume",
     "seconds",

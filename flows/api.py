@@ -11,6 +11,7 @@ from flows.services.events import Received, Reception, signal
 from flows.services.identify import get
 from flows.services.migrate import Migration, migrate
 from flows.services.preview import Ending, preview
+from flows.services.redelivering import redeliver
 from flows.services.start import Started, link, start, start_many
 
 astart = sync_to_async(start)
@@ -24,6 +25,7 @@ aresume = sync_to_async(resume)
 adescribe = sync_to_async(describe)
 amigrate = sync_to_async(migrate)
 apreview = sync_to_async(preview)
+aredeliver = sync_to_async(redeliver)
 
 __all__ = [
     "Answer",
@@ -41,6 +43,7 @@ __all__ = [
     "amigrate",
     "apause",
     "apreview",
+    "aredeliver",
     "aresume",
     "asignal",
     "astart",
@@ -55,6 +58,7 @@ __all__ = [
     "migrate",
     "pause",
     "preview",
+    "redeliver",
     "resume",
     "signal",
     "start",

@@ -22,11 +22,14 @@ class FlowsConfig(AppConfig):
         from flows.services.capacity.parking import CapacityPlane
         from flows.services import schedules
         from flows.services import children
+        from flows.services import events
         from flows.services.notices import NoticeOutbox
 
         configure()
         registry.register_outbox(NoticeOutbox())
         # ---- events
+        for watch in events.watches():
+            registry.register_watch(watch)
         # ---- webhooks
         # ---- schedules
         for watch in schedules.WATCHES:

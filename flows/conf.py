@@ -74,6 +74,8 @@ DEFAULTS: dict[str, Any] = {
     # Base address of the admin for links in notices.
     "ADMIN_URL": "",
     # ---- events
+    # Seconds after which an event that nobody has taken is unclaimed: somebody should look at it.
+    "EVENT_UNCLAIMED_SECONDS": 86400.0,
     # ---- webhooks
     # Who may send webhooks: name → {"SCHEME": …, "SECRETS": ["env:NAME"], "EVENT": …, "KEY": …}; {}: nobody, but for sources of the admin.
     "WEBHOOKS": {},

@@ -20,6 +20,7 @@ from flows.core import versions
 from flows.core.declared import Kind
 from flows.core.definition import Definition, Flow
 from flows.core.errors import DefinitionError, UnknownFlow
+from flows.core.events import StartedBy
 from flows.core.history import Asked
 from flows.core.moves import Park
 from flows.core.nodes.activity import Activity
@@ -77,9 +78,35 @@ class Known(dict[tuple[str, int], "type[Flow]"]):
         wanted = (v for v in sorted(loaded, reverse=True) if source not in loaded or loaded[v].migrate == versions.AT_WAKE)
         return next((tuple(steps) for v in wanted if v > source and (steps := versions.route(loaded, source, v))), ())
 
+    @cached_property
+    def event_types(self) -> frozenset[str]:
+        """The types of events for which some loaded flow waits, or that begin one."""
+        types = {one for cls in self.values() for one in event_types_of(cls.definition)}
+        return frozenset({*types, *self.started_by})
+
+    @cached_property
+    def started_by(self) -> dict[str, tuple[tuple[type[Flow], StartedBy], ...]]:
+        """Event type → what begins with it: the newest version of each such flow, and how."""
+        newest = {name: self[name, max(loaded)] for name, _ in self if (loaded := self.versions(name))}
+        found: dict[str, tuple[tuple[type[Flow], StartedBy], ...]] = {}
+        for cls in newest.values():
+            by = cls.definition.started_by
+            if isinstance(by, StartedBy):
+                found[by.event] = (*found.get(by.event, ()), (cls, by))
+        return found
+
     def versions(self, name: str) -> dict[int, Definition]:
         """The loaded versions of a flow."""
         return {cls.definition.version: cls.definition for (n, v), cls in self.items() if n == name and isinstance(v, int)}
+
+
+def event_types_of(definition: Definition) -> frozenset[str]:
+    """The types of events for which the nodes of a definition wait."""
+    found: set[str] = set()
+    for node in definition.nodes.values():
+        given = [getattr(node, "event", ""), *(one.event for one in getattr(node, "several", ()))]
+        found |= {one for one in given if isinstance(one, str) and one}
+    return frozenset(found)
 
 
 def known() -> Known:

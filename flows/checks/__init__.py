@@ -10,6 +10,7 @@ from flows.checks.catalogue import CATALOGUE, TAG
 from flows.checks.configured import check_celery, check_settings
 from flows.checks.database import check_clock, check_migrated, check_named, check_versions
 from flows.checks.declared import check_flows, declared_flows
+from flows.checks.events import check_started_by
 from flows.checks.packages import check_installed, check_packages
 from flows.checks.schedules import check_schedule_names, check_schedules, check_zones
 from flows.checks.webhooks import check_webhook_rows, check_webhooks
@@ -29,6 +30,7 @@ __all__ = [
     "check_schedule_names",
     "check_schedules",
     "check_settings",
+    "check_started_by",
     "check_versions",
     "check_webhook_rows",
     "check_webhooks",

@@ -17,7 +17,8 @@ from flows.core import definition as declared
 from flows.core import lint
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError
-from flows.core.lint import effects, options
+from flows.core.events import EventType
+from flows.core.lint import effects, events, options
 from flows.core.nodes import Activity
 from flows.core.requirements import Gate
 
@@ -29,6 +30,7 @@ def check_flows(app_configs: Sequence[AppConfig] | None, **_: Any) -> list[check
     further = (_not_importable, _not_permissions)
     found = [*lint.problems_of_all(flows), *(one for flow in flows for rule in further for one in rule(flow))]
     found += _twice() if app_configs is None else ()
+    found += events.orders_are_orders(registry.declared(EventType).values()) if app_configs is None else ()
     return [as_message(one) for one in found]
 
 

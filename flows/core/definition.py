@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from flows.core import canonical
 from flows.core.admission import Admission
 from flows.core.budget import MEASURED, ZERO, Budget
+from flows.core.events import StartedBy
 from flows.core.nodes import Activity, AgentTurn, Decision, Node
 from flows.core.nodes.approval import Approval
 from flows.core.nodes.fanned import Fanned
@@ -34,6 +35,8 @@ META_OPTIONS = frozenset(
     {
         *("name", "version", "verbose_name", "abstract", "deadline", "sla", "checkpoint", "policy", "budget"),
         *("migrate_from", "migrate", "on_release", "admission"),
+        *("migrate_from", "migrate", "on_release"),
+        *("started_by",),
     }
 )
 
@@ -64,6 +67,7 @@ class Definition:
     on_release: Any = RESUME_PINNED
     admission: Admission | None = None
     made_for: str = ""
+    started_by: StartedBy | None = None
 
     @property
     def release_policy(self) -> OnRelease:
@@ -320,6 +324,7 @@ class Flow:
             on_release=as_policy(settings.get("on_release", RESUME_PINNED)),
             admission=settings.get("admission"),
             made_for=cls.__dict__.get("made_for", ""),
+            started_by=settings.get("started_by"),
         )
         DECLARED.append(cls)
         declare_bodies(cls)

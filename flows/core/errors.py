@@ -100,6 +100,26 @@ class NobodyAccountable(UsageError):
         )
 
 
+class UnknownEvent(UsageError):
+    """No event with that id or number."""
+
+    code = "UNKNOWN_EVENT"
+
+    def __init__(self, event: object) -> None:
+        super().__init__(f"There is no event {event!s:.80}. `manage.py flows events list` shows those that are in the inbox.")
+
+
+class CannotRedeliver(UsageError):
+    """The wait that is named is none of this event's type."""
+
+    code = "CANNOT_REDELIVER"
+
+    def __init__(self, wait: object, why: str) -> None:
+        super().__init__(
+            f"The event cannot be delivered to wait {wait!s:.80}, which {why}. `manage.py flows show RUN` names its open wait."
+        )
+
+
 class KeyConflict(UsageError):
     """The key is taken by a run with another input."""
 

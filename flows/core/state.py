@@ -65,7 +65,8 @@ class State:
 
     Attributes:
         input: what it was started with. results: the newest visit's result of each node.
-        visits: how often each node was entered. event: only inside `read=`, the event as `{"id", "payload"}`.
+        visits: how often each node was entered. event: only inside `read=`, the event as `{"id", "payload"}`. events: the same where a wait was
+            for several, each as `{"name", "id", "type", "key", "payload"}`, in the order in which they came.
         now: the durable clock at the time of the decision.
         passed: deadlines that are over and were not handled yet, as (kind of timer, name). words: the policy that each was set with
             (`Deadline.word`), which holds whatever the definition says by now.
@@ -86,6 +87,7 @@ class State:
     activity: ActivityState | None = None
     wait: WaitState | None = None
     event: Mapping[str, Any] | None = None
+    events: tuple[Mapping[str, Any], ...] = ()
     passed: tuple[tuple[str, str], ...] = ()
     words: Mapping[tuple[str, str], str] = field(default_factory=dict)
     dice: float = 0.0

@@ -8,11 +8,13 @@ from flows.models.capacity import Deferred, Dependency, Limit, Slot, StartKey
 from flows.models.commitment import Commitment
 from flows.models.event import Event, EventStatus
 from flows.models.fan import Branch, Fan, FanStatus
+from flows.models.event import Event, EventStatus, Redelivery, Stream
 from flows.models.intent import Intent, IntentRevision
 from flows.models.journal import JournalEntry
 from flows.models.log import Transition
 from flows.models.notice import Notice
 from flows.models.operation import Operation, Resolution
+from flows.models.part import Part
 from flows.models.policy import Competence, CompetenceOpening, CurrentRelease, Policy, Release
 from flows.models.schedule import Occurrence, Schedule
 from flows.models.verdict import Observation, Verdict, Verification
@@ -47,13 +49,16 @@ __all__ = [
     "Observation",
     "Occurrence",
     "Operation",
+    "Part",
     "Policy",
+    "Redelivery",
     "Release",
     "Resolution",
     "Schedule",
     "SessionLink",
     "Slot",
     "StartKey",
+    "Stream",
     "Tick",
     "Timer",
     "TimerStatus",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -49,6 +50,7 @@ class Event(models.Model):
     class Meta:
         db_table = "outlast_event"
         default_permissions = ("view",)
+        permissions = [("redeliver_event", _("Can have an event delivered again"))]
         constraints = [
             models.CheckConstraint(name="outlast_event_status", condition=Q(status__in=EventStatus.values)),
             models.UniqueConstraint(
@@ -62,7 +64,69 @@ class Event(models.Model):
         ]
         indexes = [
             models.Index(fields=["type", "key"], name="outlast_event_early", condition=Q(status=EventStatus.PENDING.value)),
+            models.Index(
+                fields=["type", "key"],
+                name="outlast_event_late",
+                condition=Q(status=EventStatus.ASIDE.value, place__in=["ended", "superseded"]),
+            ),
+            models.Index(
+                fields=["observed_at"],
+                name="outlast_event_unclaimed",
+                condition=Q(status=EventStatus.PENDING.value, place__in=["early", "between", "unknown", "gap"]),
+            ),
+            models.Index(fields=["held_until"], name="outlast_event_held", condition=Q(status=EventStatus.HELD.value)),
+            models.Index(
+                fields=["type", "key", "position"], name="outlast_event_stream", condition=Q(status=EventStatus.HELD.value)
+            ),
+            models.Index(
+                fields=["place", "-id"],
+                name="outlast_event_place",
+                condition=~Q(place="") & ~Q(place__in=["taken", "started"]),
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.type} {self.key} ({self.event_id})"
+
+
+class Stream(models.Model):
+    """The newest position that was passed on, of an ordered (type, key)."""
+
+    pk = models.CompositePrimaryKey("type", "key")
+    type = models.TextField()
+    key = models.TextField()
+    position = models.BigIntegerField()
+
+    class Meta:
+        db_table = "outlast_stream"
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.key}: {self.position}"
+
+
+class Redelivery(models.Model):
+    """Somebody had an event delivered again: what it was, and why. Append-only.
+
+    `event` is the row as it was asked for; of a conflict, `copy` is the row that was delivered in its place. `wait_id`: to one wait alone.
+    """
+
+    event = models.ForeignKey(Event, on_delete=models.DO_NOTHING, related_name="redeliveries", db_constraint=False)
+    copy_id = models.BigIntegerField(null=True)
+    status = models.TextField(_("status before"))
+    place = models.TextField(_("place before"), blank=True)
+    wait_id = models.BigIntegerField(null=True)
+    woken = models.IntegerField(_("woken"))
+    reason = models.TextField(_("reason"))
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False)
+    by_label = models.TextField(_("by"), blank=True)
+    at = models.DateTimeField(_("at"))
+
+    class Meta:
+        db_table = "outlast_redelivery"
+        verbose_name = _("redelivery")
+        verbose_name_plural = _("redeliveries")
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.place}, delivered again"

@@ -62,6 +62,11 @@ class Wait(models.Model):
                 condition=Q(closed_at__isnull=True) & ~Q(event_type=""),
             ),
             models.Index(
+                fields=["event_type", "key", "id"],
+                name="outlast_wait_was_channel",
+                condition=Q(closed_at__isnull=False) & ~Q(event_type=""),
+            ),
+            models.Index(
                 fields=["key", "-priority", "deadline_at", "id"],
                 name="outlast_wait_capacity",
                 condition=Q(closed_at__isnull=True, kind__in=sorted(CAPACITY)),

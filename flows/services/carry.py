@@ -30,7 +30,7 @@ from flows.services.follow import timeout_of
 from flows.services.operation import declared
 from flows.services.owned import state_of, with_calendars
 from flows.services.untouched import called
-from flows.store import operations
+from flows.store import operations, parts
 from flows.store.claim import Claimed
 from flows.store.load import load, whole
 
@@ -135,10 +135,14 @@ def _entered(state: State, node: Node, walked: Walked) -> Park | None:
 
 
 def _same(wait: WaitState, park: Park, using: str) -> bool:
-    """Whether both wait for the same: the channel of an event, or exactly the same question. A sleep's moment is kept."""
-    channel = Wait.objects.using(using).values_list("event_type", "key").get(pk=wait.id)
-    if channel != (park.event_type, park.keys[0] if park.keys else ""):
+    """Whether both wait for the same: the channel of an event, so many of the same events, or exactly the same question. A sleep's moment is
+    kept.
+    """
+    row = Wait.objects.using(using).only("event_type", "key", "need").get(pk=wait.id)
+    if (row.event_type, row.key) != (park.event_type, park.keys[0] if park.keys else ""):
         return False
+    if park.parts or (row.need and not row.event_type and wait.kind == "event"):
+        return row.need == park.need and tuple(part for part, _ in parts.of_wait(row.pk, using)) == park.parts
     plane = registry.wait_plane(wait.kind)
     return plane is None or plane.asks_the_same(using, wait.id, park)
 

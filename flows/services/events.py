@@ -1,4 +1,10 @@
-"""Signals from outside: kept, matched under the channel's lock, never acted on. An event is evidence; the turn decides."""
+"""Signals from outside: kept, matched under the channel's lock, never acted on. An event is evidence; the turn decides.
+
+    signal ──► new ──► in its turn (`ordering`) ──► waits of its channel take it (`filling`), or it is placed (`placing`)
+          │       └──► not in its turn ──► held, or set aside
+          └──► its id is known ──► the same content: counted; other content: kept apart as a conflict
+Guard: channel, then the runs that wait there in id order. Race: the same id twice: one row, the second is counted.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +14,46 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from flows import registry
 from flows.conf import conf
 from flows.core import canonical
 from flows.core import payload as encoding
 from flows.core.errors import PayloadError
-from flows.core.events import About, whole
+from flows.core.events import About
+from flows.core.inbox import Place
 from flows.models import EventStatus
-from flows.services import identify
-from flows.services.hinting import hint_ready
+from flows.services import identify, ordering, placing
+from flows.services.filling import Item, give
 from flows.store import events as store
-from flows.store import locks
-from flows.store.sql import committing, dumps
+from flows.store import locks, streams
+from flows.store.sql import committing
 
 
 class Reception(StrEnum):
-    """accepted: it woke somebody. kept: nobody waits yet. already: the id is known. conflict: the id is known with another payload."""
+    """accepted: it reached somebody, or began a run. kept: nobody takes it now; its place says why. already: the id is known.
+    conflict: the id is known with another payload. too_late: of a redelivery to one wait: that is closed, or has been answered.
+    """
 
     ACCEPTED = "accepted"
     KEPT = "kept"
     ALREADY = "already"
     CONFLICT = "conflict"
+    TOO_LATE = "too_late"
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What became of a signal. `woken` names the workflows that got it as evidence."""
+    """What became of a signal.
+
+    Attributes:
+        woken: the workflows that got it as evidence, or that it has begun. place: where it stands in the inbox (docs/how-to/events.md); "" of
+            what was known already.
+    """
 
     answer: Reception
     event_id: str
     woken: tuple[UUID, ...] = ()
+    place: str = ""
 
     def __bool__(self) -> bool:
         return self.answer in (Reception.ACCEPTED, Reception.KEPT)
@@ -66,37 +83,64 @@ def signal(
         encoding.check_name(value, name)
     if about is not None and not isinstance(about, About):
         raise PayloadError("about=", f"must be a flows.About, got {about!r:.80}")
-    whole(position, "position=")
     text, hashed = _encode(event_id, payload)
-    arrival = store.Arrival(event_id, type, key, text, hashed, about or store.NOTHING, position)
+    kind = ordering.declared(type)
+    at = ordering.position(kind, position, payload or {})
+    arrival = store.Arrival(event_id, type, key, text, hashed, about or store.NOTHING, at)
     with committing("signal", alias):
         locks.channel(type, key, alias)
         event = store.record(arrival, alias)
         if (event.payload_hash, event.type, event.key) != (hashed, type, key):
             store.record_conflict(arrival, alias)
-            return Received(Reception.CONFLICT, event_id)
+            return Received(Reception.CONFLICT, event_id, place=Place.CONFLICT)
         if not event.created and event.status != EventStatus.PENDING:
             return Received(Reception.ALREADY, event_id)
-        woken = _wake(event, event_id, text, alias)
+        item = Item(event.id, event_id, type, key, text, arrival.about, free=event.redelivered > 0)
+        if event.created and kind is not None and at is not None:
+            elsewhere = ordering.arrive(kind, item, at, alias)
+            if elsewhere is not None:
+                return Received(Reception.KEPT, event_id, place=elsewhere)
+        place, woken = deliver(item, event.waits, alias, settled=not event.created)
+        if event.created and kind is not None:
+            ordering.follow(type, key, lambda held, keep: deliver_held(held, keep, alias), alias)
     if woken:
-        return Received(Reception.ACCEPTED, event_id, tuple(woken))
-    return Received(Reception.KEPT if event.created else Reception.ALREADY, event_id)
+        return Received(Reception.ACCEPTED, event_id, tuple(woken), place)
+    return Received(Reception.KEPT, event_id, place=place) if event.created else Received(Reception.ALREADY, event_id)
 
 
-def _wake(event: store.Recorded, event_id: str, text: str, using: str) -> list[UUID]:
-    if not event.waits:
-        return []
-    reached = store.wake(
-        [row[1] for row in event.waits],
-        f'{{"id":{dumps(event_id)},"payload":{text}}}',
-        event=event.id,
-        trigger="event",
-        ref=event_id,
-        priority_seconds=conf.PRIORITY_SECONDS,
-        using=using,
-    )
-    hint_ready([row[:4] for row in reached if row[4] == "waiting"], using)
-    return [row[0] for row in reached]
+def deliver(
+    item: Item, waits: list[store.Waiting], using: str, *, keep: Place | None = None, settled: bool = False
+) -> tuple[Place, list[UUID]]:
+    """Give an event to the waits of its channel, or place it; its place, and the runs that it reached or began.
+
+    Args:
+        waits: the open waits of the channel, which is locked, and so are their runs. keep: the place that it keeps where nobody takes it.
+        settled: it has a place already, and keeps it where nobody takes it.
+    """
+    chain = placing.chain_of(item.about, item.type, item.key, waits, using)
+    woken = give(item, waits, using, chain=chain) if waits else []
+    if woken:
+        return (Place.REDELIVERED if item.free else Place.TAKEN), woken
+    if settled:
+        return Place.EARLY, []
+    if waits:  # who was seen waiting was answered before, or is gone: the one that held their run has committed by now
+        waits = store.waiting(item.type, item.key, using)
+    return placing.place(item, waits, using, keep=keep)
+
+
+def deliver_held(item: Item, keep: Place | None, using: str) -> None:
+    """Give an event that was held to whoever waits for it now. `keep`: as of `deliver`."""
+    deliver(item, store.waiting(item.type, item.key, using), using, keep=keep)
+
+
+def close_gaps(using: str) -> int:
+    """Go on in ordered streams where something has waited long enough for what is before it; how many events were passed on."""
+    return ordering.close_gaps(lambda item, keep: deliver_held(item, keep, using), using)
+
+
+def watches() -> tuple[registry.Watch, ...]:
+    """What the clock looks for of events."""
+    return (registry.Watch("event-gaps", streams.GAPS, close_gaps), placing.watch())
 
 
 def _encode(event_id: str, value: Mapping[str, Any] | None) -> tuple[str, str]:

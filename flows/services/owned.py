@@ -270,4 +270,6 @@ def evidence_of(stored: Any) -> Any:
     evidence = payload.decode(stored)
     if isinstance(evidence, dict) and "payload" in evidence:
         return {**evidence, "payload": payload.decode(evidence["payload"])}
+    if isinstance(evidence, dict) and isinstance(evidence.get("events"), list):
+        return {**evidence, "events": [evidence_of(one) for one in evidence["events"]]}
     return evidence

@@ -3,9 +3,10 @@
     decided Park ──► nobody could end it, its plane says ──────────────────────────► human
                 ├──► it cannot be kept ────────────────────────────────────────► human
                 └──► channels locked, in the order of their numbers
-                     ├── an event came early, or the plane answers at once ──► running, with the evidence on the wait
+                     ├── enough came early, or the plane answers at once ────► running, with the evidence on the wait
                      └── nothing has come ───────────────────────────────────► waiting
-                     and in the same transaction the plane writes what stands behind the wait
+                     and in the same transaction the plane writes what stands behind the wait, and of a wait for several events its parts
+                     are written, each filled by the oldest that came early for it
 Guard: that of every arrow of an owner. What arrives at the same time has locked the channel, or finds the wait.
 """
 
@@ -27,11 +28,11 @@ from flows.core.nodes.approval import NOBODY_ELIGIBLE
 from flows.core.protocol import WAIT_KINDS, Outcome, Status
 from flows.core.state import Trigger, WaitState
 from flows.dispatch import look_soon
-from flows.services import arrows, ledger
+from flows.services import arrows, filling, ledger
 from flows.services.arrows import Ending
 from flows.services.follow import known_results, still_passed
 from flows.services.owned import Owned, evidence_of
-from flows.store import events, locks
+from flows.store import events, locks, parts
 from flows.store import move as store
 from flows.store.sql import committing, dumps, loads
 
@@ -72,10 +73,13 @@ def _park(owned: Owned, trigger: Trigger, decided: Decided, move: moves.Park, en
             left = leave(owned, arrows.suspend(owned, replace(decided, move=nobody), nobody, ending))
             return Parked.WAITS if left else None
         locks.channels(move.channels, owned.using)
-        early = events.early(move.event_type, move.keys[0], owned.using) if move.event_type else None
-        answer = plane.at_once(owned.using, owned.row.id, move) if plane is not None and early is None else None
-        if early is not None:
-            arrow.evidence = dumps({"id": early[1], "payload": loads(early[2])})
+        early = events.early(move.channels, owned.row.id, owned.using) if move.channels else []
+        filled = filling.fill_early(move.parts, move.need, early) if move.parts else {}
+        answer = plane.at_once(owned.using, owned.row.id, move) if plane is not None and not early else None
+        if early and move.event_type:
+            arrow.evidence = dumps({"id": early[0].event_id, "payload": loads(early[0].payload)})
+        elif move.parts and len(filled) == move.need:
+            arrow.evidence = dumps(filling.evidence_of(filled))
         elif answer is not None:
             arrow.evidence = dumps(dict(answer))
         goes_on = arrow.evidence is not None and not owned.pause
@@ -85,8 +89,10 @@ def _park(owned: Owned, trigger: Trigger, decided: Decided, move: moves.Park, en
         if made is None:
             return None
         close_plane(owned, arrow)
-        if early is not None:
-            events.consume(early[0], made.wait_id, owned.row.id, owned.using)
+        if early and move.event_type:
+            events.consume(early[0].id, made.wait_id, owned.row.id, owned.using)
+        if move.parts:
+            parts.open_parts(made.wait_id or 0, owned.row.id, move.parts, filled, owned.using)
         if plane is not None:
             plane.opened(owned.using, opening_of(owned, move, made, arrow.visit, answer))
             if WAIT_KINDS[move.kind].counts is not None and not ledger.review(owned, move.node):

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from flows import registry
+from flows.core.nodes.several import SHOWN
 from flows.core.protocol import SUSPENDING, WAIT_KINDS
 from flows.core.verdicts import Verdict, Way
 from flows.models import Wait, Workflow
 from flows.services import ledger
+from flows.store import parts
 
 ROOM_AGAIN = "a budget was used up, and there is room again: resume it"
 
@@ -63,10 +65,22 @@ def ends(wait: Wait, ways: Sequence[Way]) -> str:
 
 
 def reason(wait: Wait, row: Workflow, using: str) -> str:
-    """Why it waits. Of a budget that is used up, what is lacking now: one of two may have been raised meanwhile."""
+    """Why it waits. Of a budget that is used up, what is lacking now: one of two may have been raised meanwhile; of several events, which have
+    not come.
+    """
+    if wait.need and wait.kind == "event" and wait.closed_at is None:
+        return f"{wait.reason}: {_lacking(wait, using)}"
     if wait.kind != "human" or wait.closed_at is not None or row.error_code != Verdict.BUDGET_EXHAUSTED:
         return wait.reason
     definition = registry.definition(row.flow_name, row.flow_version)
     if definition is None or row.node not in definition.nodes or not ledger.wanted(definition, row.node):
         return wait.reason  # what tools of a node draw on, no declaration says
     return ledger.lacking(definition, row.node, row.pk, row.intent_id, using, row.ledgers) or ROOM_AGAIN
+
+
+def _lacking(wait: Wait, using: str) -> str:
+    """How many events have come, and which have not."""
+    missing = [f"{part.event_type} {part.key}" for part, filled in parts.of_wait(wait.pk, using) if not filled]
+    listed = ", ".join(missing[:SHOWN]) + (f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else "")
+    said = f"{wait.got} of {wait.need} have come"
+    return said if wait.got >= wait.need else f"{said}, {listed} {'has' if len(missing) == 1 else 'have'} not"

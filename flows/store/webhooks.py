@@ -106,12 +106,16 @@ SELECT w.id FROM outlast_workflow w WHERE w.id IN (
     SELECT o.workflow_id FROM outlast_wait o JOIN unnest(%(types)s::text[], %(keys)s::text[]) AS c (type, key)
         ON o.event_type = c.type AND o.key = c.key
     WHERE o.closed_at IS NULL AND o.event_type <> ''
+    UNION ALL
+    SELECT p.workflow_id FROM outlast_wait_part p JOIN unnest(%(types)s::text[], %(keys)s::text[]) AS c (type, key)
+        ON p.event_type = c.type AND p.key = c.key
+    WHERE p.open
 ) ORDER BY w.id FOR UPDATE
 """
 
 
 def lock_waiting(channels: Iterable[tuple[str, str]], using: str) -> None:
-    """Lock all workflows that wait on any of these channels, in id order; the channels must be locked. One after the other, the signals of one
+    """Lock all workflows that wait on any of these channels, by themselves or by a part, in id order; the channels must be locked. One after the other, the signals of one
     delivery would take them in the order of its events.
     """
     named = sorted(set(channels))

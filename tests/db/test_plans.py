@@ -24,9 +24,11 @@ from flows.store import (
     locks,
     migrate,
     move,
+    places,
     recover,
     releases,
     start,
+    streams,
     tick,
     timers,
 )
@@ -68,6 +70,9 @@ INSERT INTO outlast_wait (
     workflow_id, node, visit, kind, reason, event_type, key, on_expiry, epoch, intent_version, policy_version, status, opened_at, closed_at)
 SELECT md5('w' || n)::uuid, 'ask', 1, 'event', '', 't.asked', 'k' || n, '', 0, 1, '', 'satisfied', now(), now()
 FROM generate_series(1, %(count)s) n;
+
+INSERT INTO outlast_wait_part (wait_id, workflow_id, number, name, event_type, key, event_id, evidence, open)
+SELECT n, md5('w' || n)::uuid, 1, 't.part', 't.part', 'k' || n, n, '{}', false FROM generate_series(1, %(count)s) n;
 
 INSERT INTO outlast_timer (workflow_id, kind, due_at, epoch, intent_version, policy_version, status, fired_at)
 SELECT md5('w' || n)::uuid, 'sleep', now() - interval '1 day', 0, 1, '', 'fired', now() FROM generate_series(1, %(count)s) n;
@@ -232,7 +237,21 @@ def test_signals(busy: LocalWorker) -> None:
     event = events.Arrival("e-new", "t.asked", "live-3", "{}", "x").params
     plan = good(explain(events.RECORD, event), 60)
     assert "outlast_wait_channel" in plan.indexes
-    assert good(explain(events.EARLY, {"type": "t.asked", "key": "live-3"}), 10).indexes == {"outlast_event_early"}
+    assert plan.indexes >= {"outlast_wait_part_channel"}
+    early = {
+        "types": ["t.asked"],
+        "keys": ["live-3"],
+        "counts": [1],
+        "workflow": Workflow.objects.filter(status="waiting").first().pk,
+    }
+    plan = good(explain(events.EARLY, early), 30)
+    assert plan.indexes >= {"outlast_event_early", "outlast_event_late", "outlast_workflow_pkey"}
+    channel = {"type": "t.asked", "key": "k3"}
+    assert "outlast_wait_was_channel" in good(explain(places.LAST, channel), 40).indexes
+    good(explain(places.NAMED, {**channel, "about_workflow": early["workflow"], "about_wait": None}), 60)
+    good(explain(streams.HELD, channel), 20)
+    good(explain(streams.OVER, {"limit": 10}), 20)
+    good(explain(places.MARK, {"seconds": 86400.0, "limit": 10}), 40)
     wait = Wait.objects.get(status="open", key="live-3")
     wake = {"waits": [wait.pk], "evidence": "{}", "event": None, "trigger": "event", "ref": "e", "priority_seconds": 60}
     good(explain(events.WAKE, wake), 120)

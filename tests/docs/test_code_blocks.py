@@ -18,14 +18,19 @@ import flows
 from approvals.core.sentences import SENTENCES
 from approvals.core.status import RequestStatus
 from flows import checks, errors, registry
+from flows.core import declared as things
 from flows.core import definition as declared
 from flows.core import fields, lint
+from flows.core.inbox import Place
 from flows.core.nodes.base import Node
+from flows.models import EventStatus
 from flows.services.attempt import Attempt
+from flows.services.events import Reception
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-flow.md"
 APPROVALS = ROOT / "docs" / "how-to" / "approvals.md"
+EVENTS = ROOT / "docs" / "how-to" / "events.md"
 FORMS = ROOT / "docs" / "how-to" / "forms.md"
 GATES = ROOT / "docs" / "how-to" / "gates.md"
 RELEASES = ROOT / "docs" / "how-to" / "releases.md"
@@ -78,7 +83,8 @@ def blocks(page: Path) -> list[str]:
 @contextmanager
 def written_in(page: Path) -> Iterator[dict[str, Any]]:
     """The names of a page, as if its blocks were the module `yourapp.flows`. What it declares is gone afterwards."""
-    before, app, module = list(declared.DECLARED), ModuleType("yourapp"), ModuleType("yourapp.flows")
+    before, beside = list(declared.DECLARED), list(things.DECLARED)
+    app, module = ModuleType("yourapp"), ModuleType("yourapp.flows")
     declared.DECLARED.clear()
     sys.modules |= {"yourapp": app, "yourapp.flows": module}
     try:
@@ -88,7 +94,7 @@ def written_in(page: Path) -> Iterator[dict[str, Any]]:
         yield vars(module)
     finally:
         del sys.modules["yourapp.flows"], sys.modules["yourapp"]
-        declared.DECLARED[:] = before
+        declared.DECLARED[:], things.DECLARED[:] = before, beside
         registry._lookup.cache_clear()
 
 
@@ -177,10 +183,21 @@ def test_the_flows_of_the_page_about_composition_pass_the_checks() -> None:
     with written_in(COMPOSITION):
         own = [flow.__name__ for flow in declared.DECLARED if not flow.made_for]
         assert own == ["ConvertAll", "AskBoth", "Audit", "Release"]
+def test_the_flows_of_the_page_about_events_pass_the_checks() -> None:
+    with written_in(EVENTS):
+        assert [flow.__name__ for flow in declared.DECLARED] == ["Assess", "Reconcile"]
         assert checks.check_flows(None) == []
 
 
 # ---------------------------------------------------------------- completeness
+
+
+def test_each_place_of_an_event_has_its_line_and_each_answer() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", section(EVENTS, "## Where an event stands"), re.MULTILINE)
+    assert sorted(place for _, place in rows) == sorted(Place)
+    assert {status for status, _ in rows} == set(EventStatus)
+    assert set(first_column(EVENTS.read_text().split("## ")[0])) == set(Reception)
+    assert re.findall(r"^\| `Order\.(\w+)` \|", EVENTS.read_text(), re.MULTILINE) == [one.name for one in flows.Order]
 
 
 def test_each_refusal_of_an_answer_has_its_line() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from flows.core.admission import Admission
 from flows.core.budget import Budget, Spend
+from flows.core.events import StartedBy
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
 from flows.core.nodes import Activity, Approval, Ask, Pipeline, Wait
@@ -61,6 +62,7 @@ META_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "budget": ((Budget, NONE), "budget = Budget(model_calls=40)"),
     "policy": ((str,), 'policy = "changes"'),
     "admission": ((Admission, NONE), "admission = Admission(total=100)"),
+    "started_by": ((StartedBy, NONE), 'started_by = StartedBy("order.created", key=function, user="ops")'),
     "on_release": ((OnRelease,), 'on_release = MIGRATE, or RESUME_PINNED, HUMAN, CANCEL, restart_from("node")'),
 }
 
@@ -108,7 +110,7 @@ def waits_end(view: View) -> Iterator[Problem]:
             if isinstance(node, kind) and view.option(name, option) is None:
                 hint = f"Add {option}=Deadline(hours=24, then=ESCALATE); then= may also be a node, CANCEL or FAIL."
                 yield view.problem("E009", f"Node {name!r} may wait for ever: it has no deadline.", hint, name)
-        if isinstance(node, Wait):
+        if isinstance(node, Wait) and not (view.option(name, "any") or view.option(name, "all")):
             event, key = view.option(name, "event"), view.option(name, "key")
             if not isinstance(event, str) or not event:
                 hint = 'Name the type of the event: Wait("ci.finished", key=…).'

@@ -12,6 +12,7 @@ from flows.core.nodes.map import Map
 from flows.core.nodes.parallel import Parallel
 from flows.core.nodes.pipeline import Pipeline, Step
 from flows.core.nodes.plain import COMPLETE, FAILED, Branch, End
+from flows.core.nodes.several import On
 from flows.core.nodes.sleep import Sleep
 from flows.core.nodes.waits import Wait
 from flows.core.nodes.windows import Window
@@ -33,6 +34,7 @@ __all__ = [
     "Map",
     "Node",
     "Parallel",
+    "On",
     "Pipeline",
     "Reviewers",
     "Sleep",
