@@ -18,6 +18,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from approvals.core.tools import (
+    Guard,
     OutsideAttempt,
     Rule,
     Tool,
@@ -178,6 +179,7 @@ def _asynchronous(tool: Tool) -> Callable[..., Any]:
 
 __all__ = [
     "ApprovalPending",
+    "Guard",
     "OutsideAttempt",
     "ToolApprovalUnsound",
     "ToolAskedTooOften",

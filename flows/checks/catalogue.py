@@ -36,4 +36,5 @@ CATALOGUE: dict[str, str] = {
     "W112": "the Redis transport keeps unacknowledged messages",
     "W113": "Celery keeps results",
     "W114": "Celery delivers again what kills its worker",
+    "W132": "a client of an agent's model that may try again by itself",
 }
