@@ -19,6 +19,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from approvals.core.tools import (
+    Guard,
     OutsideAttempt,
     Rule,
     Tool,

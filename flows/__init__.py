@@ -20,8 +20,8 @@ from flows.core.effects import DidNotHappen, Effect, Happened, Servicing, Unknow
 from flows.core.events import About, EventType, Order, StartedBy
 from flows.core.fields import Field
 from flows.core.hooks import Delivery, Mapped
-from flows.core.loop import Answer, Loop, Prompt, ToolCall
 from flows.core.joins import ABANDON, ALL, ANY, LEAVE, REQUEST, WAIT
+from flows.core.loop import Answer, Loop, Prompt, ToolCall
 from flows.core.nodes import (
     COMPLETE,
     FAILED,
@@ -36,8 +36,8 @@ from flows.core.nodes import (
     End,
     Escalation,
     Map,
-    Parallel,
     On,
+    Parallel,
     Pipeline,
     Reviewers,
     Sleep,
@@ -225,16 +225,16 @@ __all__ = [
     "Happened",
     "Keep",
     "Kept",
-    "Loop",
     "Limit",
+    "Loop",
     "Map",
     "Mapped",
     "Migrated",
     "Missed",
     "Missing",
-    "Overlap",
     "On",
     "Order",
+    "Overlap",
     "Paid",
     "Parallel",
     "Pipeline",

@@ -18,11 +18,9 @@ class FlowsConfig(AppConfig):
         from flows import checks, registry  # noqa: F401 - registers the system checks
         from flows.codecs import configure
         from flows.core.protocol import CAPACITY
+        from flows.services import children, events, schedules
         from flows.services.capacity import pump
         from flows.services.capacity.parking import CapacityPlane
-        from flows.services import schedules
-        from flows.services import children
-        from flows.services import events
         from flows.services.notices import NoticeOutbox
 
         configure()

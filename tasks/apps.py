@@ -12,7 +12,7 @@ class TasksConfig(AppConfig):
     verbose_name = _("Workers")
 
     def ready(self) -> None:
-        from tasks import beat, lifecycle
+        from tasks import beat, checks, lifecycle  # noqa: F401 - registers the system check
 
         beat.connect()
         lifecycle.connect()

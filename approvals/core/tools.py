@@ -96,14 +96,15 @@ class OutsideAttempt(DefinitionError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
-    """What is declared of a guarded tool; `requires_approval` says what each option means.
+class Guard:
+    """Whom people are asked about the calls of a tool that is declared elsewhere: of an agent's library, or of an agent turn.
 
-    Raises:
-        DefinitionError: it could not work, with the way to write it.
+        durable(agent, approvals={"refund": Guard(role="finance")}, …)
+
+    Args:
+        As of `requires_approval`, which says what each of them means; they are checked together with the tool.
     """
 
-    name: str
     version: str = "1"
     role: str = ""
     pool: str = ""
@@ -115,7 +116,22 @@ class Rule:
     escalation: Sequence[Escalation] = ()
     self_approval: bool = False
     target: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(Guard):
+    """What is declared of a guarded tool; `requires_approval` says what each option means.
+
+    Args:
+        unasked: its calls happen once each, and people are asked about none.
+
+    Raises:
+        DefinitionError: it could not work, with the way to write it.
+    """
+
+    name: str
     effect: Effect = field(default=Effect())
+    unasked: bool = False
 
     def __post_init__(self) -> None:
         what = f"requires_approval(…) of {self.name}"
@@ -132,7 +148,8 @@ class Rule:
                 f"{what}: effect= says how to find out about a call (reconcile=, idempotent=, probes=, timeout=, grace=, second_person=). What "
                 "undoes it is a tool of its own, and what it asks for are its arguments."
             )
-        self._check_people(what)
+        if not self.unasked:
+            self._check_people(what)
         self._check_times(what)
         if self.target is not None and not callable(self.target):
             raise DefinitionError(f"{what}: target={self.target!r:.60} must be a function of the tool's own arguments.")
@@ -246,7 +263,7 @@ def tool_of(rule: Rule, function: Callable[..., Any]) -> Tool:
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
     bound = bool(parameters) and parameters[0].name in _OWN
-    _claim(rule, function)
+    claim(rule, (str(getattr(function, "__module__", "")), str(getattr(function, "__qualname__", rule.name))))
     return Tool(rule, function, signature.replace(parameters=parameters[1:]) if bound else signature, bound)
 
 
@@ -259,8 +276,12 @@ def digest_of(candidate: Mapping[str, Any]) -> str:
 _WRITTEN: dict[str, tuple[str, str]] = {}
 
 
-def _claim(rule: Rule, function: Callable[..., Any]) -> None:
-    where = (str(getattr(function, "__module__", "")), str(getattr(function, "__qualname__", rule.name)))
+def claim(rule: Rule, where: tuple[str, str]) -> None:
+    """Make the tool known by its name, with what can be asked about its calls. `where`: what declares it, and as what.
+
+    Raises:
+        DefinitionError: another tool has its name.
+    """
     other = _WRITTEN.setdefault(rule.name, where)
     if other != where:
         raise DefinitionError(

@@ -22,35 +22,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.core.status import RequestStatus
-from approvals.core.tools import (
-    MAX_REQUESTS,
-    OutsideAttempt,
-    Tool,
-    ToolApprovalUnsound,
-    ToolAskedTooOften,
-    ToolChangesRequested,
-    ToolDenied,
-    ToolExpired,
-    ToolRefused,
-    digest_of,
-)
+from approvals.core.tools import Tool, ToolApprovalUnsound, digest_of
+from approvals.services import standing
 from approvals.store import calls as store
-from flows.conf import conf
 from flows.core import payload
 from flows.core.effects import TOOL
-from flows.core.errors import ApprovalPending, DefinitionError, LostOwnership, PayloadError
-from flows.services import calling
+from flows.core.errors import DefinitionError, LostOwnership, PayloadError
 from flows.services.authored import from_anywhere
 from flows.services.calling import Calling, NotTaken, making
 from flows.services.effects import Call
 
 MAX_TRIES = 10
-
-_REFUSALS: dict[str, type[ToolRefused]] = {
-    RequestStatus.DENIED: ToolDenied,
-    RequestStatus.CHANGES_REQUESTED: ToolChangesRequested,
-    RequestStatus.SUPERSEDED: ToolChangesRequested,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +62,31 @@ def made(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterat
     """The block in which a call is made that is allowed; what is known at its end is committed at once. Raises what `allowed` raises."""
     may = allowed(tool, args, kwargs)
     try:
-        with may.calling.closing(may.call) as call:
-            token = making.set(call)
-            try:
-                yield call, may
-            finally:
-                making.reset(token)
+        with may.calling.closing(may.call) as call, _being_made(call):
+            yield call, may
     finally:
         may.calling.tidy()
+
+
+@contextmanager
+def made_unasked(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Call]:
+    """The block in which a call is made about which nobody is asked, and which happens once. Raises what `allowed` raises of that."""
+    now, candidate, number = _asked_for(tool, args, kwargs)
+    try:
+        begun = now.begin(_operation(tool, candidate, number, now), candidate["value"], _nothing)
+        with now.closing(begun) as call, _being_made(call):
+            yield call
+    finally:
+        now.tidy()
+
+
+@contextmanager
+def _being_made(call: Call) -> Iterator[None]:
+    token = making.set(call)
+    try:
+        yield
+    finally:
+        making.reset(token)
 
 
 @from_anywhere
@@ -99,22 +98,14 @@ def allowed(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> All
         PayloadError, TypeError: the arguments cannot be recorded, or do not fit. AmbiguousOutcome: nobody knows whether it was made before.
         DefinitionError: it is called where it cannot be: in a transaction, in a node that is one effect, by another guarded tool.
     """
-    now = calling.now()
-    if now is None:
-        raise OutsideAttempt(tool.rule.name)
-    if making.get() is not None:
-        raise DefinitionError(
-            f"{tool.rule.name} is called by another guarded tool, which would be in doubt while people think: call both from the activity."
-        )
-    now.must_stand_alone(tool.rule.name)
-    candidate = tool.candidate(args, kwargs)
-    number = now.number(candidate["digest"])
+    now, candidate, number = _asked_for(tool, args, kwargs)
     try:
         for _ in range(MAX_TRIES):
             found = store.find(now.workflow_id, now.activity_seq, candidate["digest"], number, now.using)
-            if found is None or _asks_anew(tool, found, now):
-                raise _pending(tool, candidate, number, now)
-            _must_not_be_refused(tool, found)
+            if found is None or standing.asks_anew(tool, found, now):
+                raise standing.pending_of(tool, candidate, number, now)
+            if (no := standing.refused(tool, found)) is not None:
+                raise no
             try:
                 return _begun(tool, candidate, number, found, now)
             except NotTaken:  # revoked, or over, in this very moment: what it is now, the next look says
@@ -124,42 +115,11 @@ def allowed(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> All
     raise LostOwnership(f"the approval of {tool.rule.name} in workflow {now.workflow_id} changed {MAX_TRIES} times in one look")
 
 
-def _asks_anew(tool: Tool, found: store.Found, now: Calling) -> bool:
-    """Whether nothing of this request stands, so that people must be asked (again)."""
-    others = (found.ladder, found.self_approval) != (tool.rule.ladder_digest, tool.rule.self_approval)
-    if found.status == RequestStatus.APPROVED and others:
-        return True  # a deploy since then wants other people to say yes
-    if found.status in (RequestStatus.REVOKED, RequestStatus.CANCELLED, RequestStatus.INVALIDATED):
-        return True
-    if found.status == RequestStatus.PENDING and not found.late:
-        return True
-    if found.status in (RequestStatus.APPROVED, RequestStatus.EXPIRED) and found.late and found.answer:
-        return True  # approved, and not used in its time
-    refusal = _refusal(found)
-    return refusal is not None and now.last_error == refusal.code
-
-
-def _refusal(found: store.Found) -> type[ToolRefused] | None:
-    if not found.answer and found.late:
-        return ToolExpired
-    return _REFUSALS.get(found.status)
-
-
-def _must_not_be_refused(tool: Tool, found: store.Found) -> None:
-    refusal = _refusal(found)
-    if refusal is not None:
-        raise refusal(tool.rule.name, found.comment, found.id)
-
-
-def _pending(tool: Tool, candidate: Mapping[str, Any], number: int, now: Calling) -> BaseException:
-    """Note what people are to be asked, for the end of the turn."""
-    payload.text(candidate["value"], f"a call of {tool.rule.name}", min(conf.MAX_INPUT_BYTES, conf.MAX_RESULT_BYTES))
-    asked = store.count(now.workflow_id, now.activity_seq, now.using)
-    with now.lock:
-        if asked + len(now.wanted) >= MAX_REQUESTS:
-            return ToolAskedTooOften(tool.rule.name)
-        now.want({"tool": tool.rule.name, "number": number, "candidate": dict(candidate), **tool.rule.asks(now.state)})
-    return ApprovalPending(f"{tool.rule.name} waits for people to answer")
+def _asked_for(tool: Tool, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Calling, dict[str, Any], int]:
+    """The attempt, the call as it is recorded, and which of several equal ones it is."""
+    now = standing.calling_of(tool)
+    candidate = tool.candidate(args, kwargs)
+    return now, candidate, now.number(candidate["digest"])
 
 
 def _begun(tool: Tool, candidate: Mapping[str, Any], number: int, found: store.Found, now: Calling) -> Allowed:
@@ -175,10 +135,18 @@ def _begun(tool: Tool, candidate: Mapping[str, Any], number: int, found: store.F
             raise NotTaken
         recorded[0] = _sound(tool, taken, candidate["digest"], found.id)
 
-    name = f"{TOOL}{tool.rule.name}:{now.activity_seq}:{candidate['digest'].removeprefix('sha256:')[:32]}:{number}"
-    call = now.begin(name, candidate["value"], use)
+    call = now.begin(_operation(tool, candidate, number, now), candidate["value"], use)
     args, kwargs = ((), {}) if call.done else tool.arguments(recorded[0])
     return Allowed(now, call, args, kwargs)
+
+
+def _operation(tool: Tool, candidate: Mapping[str, Any], number: int, now: Calling) -> str:
+    """The name of the effect that this call is, among those of the activity."""
+    return f"{TOOL}{tool.rule.name}:{now.activity_seq}:{candidate['digest'].removeprefix('sha256:')[:32]}:{number}"
+
+
+def _nothing() -> None:
+    """Nobody is asked, so nothing is used up."""
 
 
 def _sound(tool: Tool, stored: Any, digest: str, request: int) -> Mapping[str, Any]:

@@ -42,4 +42,5 @@ CATALOGUE: dict[str, str] = {
     "W114": "Celery delivers again what kills its worker",
     "W115": "a limit or a dependency of the record that no code declares",
     "W116": "a calendar by which something counts and that nobody has published",
+    "W132": "a client of an agent's model that may try again by itself",
 }

@@ -6,9 +6,8 @@ from flows.models.calendar import Calendar
 from flows.models.candidate import Candidate
 from flows.models.capacity import Deferred, Dependency, Limit, Slot, StartKey
 from flows.models.commitment import Commitment
-from flows.models.event import Event, EventStatus
-from flows.models.fan import Branch, Fan, FanStatus
 from flows.models.event import Event, EventStatus, Redelivery, Stream
+from flows.models.fan import Branch, Fan, FanStatus
 from flows.models.intent import Intent, IntentRevision
 from flows.models.journal import JournalEntry
 from flows.models.log import Transition

@@ -103,6 +103,11 @@ class Calling:
         if (noted := _drawing.get()) is not None:
             noted.digests.append(digest)
 
+    def so_far(self, digest: str) -> int:
+        """How many equal calls of this attempt there were."""
+        with self.lock:
+            return self._made[digest]
+
     def want(self, call: Mapping[str, Any]) -> None:
         """Note that people are to be asked about this call."""
         with self.lock:

@@ -183,6 +183,8 @@ def test_the_flows_of_the_page_about_composition_pass_the_checks() -> None:
     with written_in(COMPOSITION):
         own = [flow.__name__ for flow in declared.DECLARED if not flow.made_for]
         assert own == ["ConvertAll", "AskBoth", "Audit", "Release"]
+
+
 def test_the_flows_of_the_page_about_events_pass_the_checks() -> None:
     with written_in(EVENTS):
         assert [flow.__name__ for flow in declared.DECLARED] == ["Assess", "Reconcile"]
