@@ -19,7 +19,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from approvals.core.tools import (
-    Guard,
+    Asking,
     OutsideAttempt,
     Rule,
     Tool,
@@ -102,24 +102,15 @@ def requires_approval(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guard:
-    """Who must allow the calls of a tool that is given to an agent as it is, `Tool(refund, approval=Guard(role="finance"))`.
+class Guard(Asking):
+    """Who must allow the calls of a tool that is declared elsewhere: of an agent turn, or of an agent's library.
+
+        Tool(refund, approval=Guard(role="finance"))
+        durable(agent, approvals={"refund": Guard(role="finance")}, …)
 
     Args:
         Those of `requires_approval`, but name and effect, which are the tool's.
     """
-
-    role: str = ""
-    pool: str = ""
-    permission: str = ""
-    need: int = 1
-    steps: Sequence[Reviewers] = ()
-    expires: timedelta = timedelta(hours=24)
-    reminders: Sequence[timedelta] = ()
-    escalation: Sequence[Escalation] = ()
-    self_approval: bool = False
-    version: str = "1"
-    target: Callable[..., Any] | None = None
 
     def guard(self, function: Callable[..., Any], *, name: str, effect: Effect | None = None) -> Callable[..., Any]:
         """The function, guarded under this name.

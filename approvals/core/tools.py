@@ -96,14 +96,8 @@ class OutsideAttempt(DefinitionError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guard:
-    """Whom people are asked about the calls of a tool that is declared elsewhere: of an agent's library, or of an agent turn.
-
-        durable(agent, approvals={"refund": Guard(role="finance")}, …)
-
-    Args:
-        As of `requires_approval`, which says what each of them means; they are checked together with the tool.
-    """
+class Asking:
+    """Who must allow the calls of a tool; `requires_approval` says what each option means, and they are checked together with the tool."""
 
     version: str = "1"
     role: str = ""
@@ -119,7 +113,7 @@ class Guard:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(Guard):
+class Rule(Asking):
     """What is declared of a guarded tool; `requires_approval` says what each option means.
 
     Args:

@@ -115,8 +115,9 @@ SELECT w.id FROM outlast_workflow w WHERE w.id IN (
 
 
 def lock_waiting(channels: Iterable[tuple[str, str]], using: str) -> None:
-    """Lock all workflows that wait on any of these channels, by themselves or by a part, in id order; the channels must be locked. One after the other, the signals of one
-    delivery would take them in the order of its events.
+    """Lock all workflows that wait on any of these channels, by themselves or by a part, in id order; the channels must be locked.
+
+    One after the other, the signals of one delivery would take them in the order of its events.
     """
     named = sorted(set(channels))
     run("lock waiting", WAITING, {"types": [one for one, _ in named], "keys": [key for _, key in named]}, using)

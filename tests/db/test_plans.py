@@ -112,7 +112,8 @@ INSERT INTO outlast_schedule (id, name, origin, revision, flow_name, input, kind
 SELECT 1000000 + n, 's' || n, 'record', 1, 't-line', '{}', 'interval', '60', 'UTC', '', '', 'newest', 10, 'skip', 'claim', '', '', 0, '', '', '',
     now(), now() + n * interval '1 day', '', now() FROM generate_series(1, 500) n;
 
-INSERT INTO outlast_occurrence (schedule_id, scheduled_for, local, origin, status, code, due_at, tries, revision, planned_at, ended_at, by_label, reason)
+INSERT INTO outlast_occurrence (schedule_id, scheduled_for, local, origin, status, code, due_at, tries, revision, planned_at, ended_at, by_label,
+    reason)
 SELECT 1000001 + n %% 500, now() - n * interval '1 minute', '', 'planned', 'skipped', 'MISSED', now(), 0, 1, now(), now(), '', ''
 FROM generate_series(1, %(count)s) n;
 """
