@@ -19,9 +19,10 @@ from flows.core import definition as definitions
 from flows.core import versions
 from flows.core.declared import Kind
 from flows.core.definition import Definition, Flow
-from flows.core.errors import DefinitionError, UnknownFlow
+from flows.core.errors import DefinitionError
 from flows.core.events import StartedBy
 from flows.core.history import Asked
+from flows.core.misuse import UnknownFlow
 from flows.core.moves import Park
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.base import Node

@@ -9,7 +9,7 @@ releases.move(run, to="R18", by=user, reason="Looked at it")    # a run at rest,
 
 from asgiref.sync import sync_to_async
 
-from flows.core.errors import ReasonMissing
+from flows.core.misuse import ReasonMissing
 from flows.core.releases import InvalidRelease
 from flows.core.releases import digest_of as digest
 from flows.services.releases import (

@@ -33,7 +33,7 @@ from flows.core.errors import LostOwnership, Transient, classify
 from flows.core.protocol import AttemptOutcome, Status
 from flows.core.state import Completed, Failed
 from flows.models import Workflow
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services import control, sweeps
 from flows.services.arrows import Ending
 from flows.services.attempt import Attempt

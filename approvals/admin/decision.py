@@ -25,7 +25,8 @@ from approvals.services.taking_back import may_revoke, revoke
 from flows.admin import rendering
 from flows.admin.read_only import as_id
 from flows.core import visible
-from flows.core.errors import NotPermitted, OutlastError
+from flows.core.errors import OutlastError
+from flows.core.misuse import NotPermitted
 from flows.services import warrant
 from flows.services.clock import now
 

@@ -24,7 +24,8 @@ from approvals.services.delegating import ANY, OWN, end_delegation
 from flows.admin import rendering
 from flows.admin.read_only import CSS, OfferedFilter, ReadOnlyAdmin
 from flows.core import visible
-from flows.core.errors import NotPermitted, OutlastError
+from flows.core.errors import OutlastError
+from flows.core.misuse import NotPermitted
 from flows.services import warrant
 
 VIEW = "outlast_approvals.view_delegation"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flows.core import canonical
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 
 
 class BadPart(UsageError):

@@ -19,7 +19,7 @@ from django.utils.dateparse import parse_datetime
 from approvals.core.status import RequestStatus
 from approvals.models import Delegation, Request
 from approvals.services import inbox, people
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 from flows.core.spans import in_utc
 
 Row = TypeVar("Row", bound=Model)

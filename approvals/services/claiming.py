@@ -13,7 +13,7 @@ from approvals.services.facts import request_facts
 from approvals.services.locked import UnknownRequest, locked, request_id_of
 from approvals.services.notices import owing
 from approvals.store import requests as store
-from flows.core.errors import NotPermitted
+from flows.core.misuse import NotPermitted
 from flows.services import identify, warrant
 from flows.store.sql import committing
 

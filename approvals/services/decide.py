@@ -27,7 +27,7 @@ from approvals.services.notices import owing
 from approvals.services.taking import ACCEPTED, ALREADY, Given, NobodyAnswers, clean, code_of, noted, take, wake
 from approvals.store import requests as store
 from flows.core import payload
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 from flows.services import identify
 from flows.store.sql import committing
 

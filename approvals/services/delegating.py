@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from approvals.models import Delegation
 from approvals.services import people
 from approvals.services.locked import row_id
-from flows.core.errors import NotPermitted, UsageError
+from flows.core.misuse import NotPermitted, UsageError
 from flows.core.spans import in_utc
 from flows.services import identify, warrant
 from flows.services.clock import now

@@ -6,7 +6,7 @@ from typing import Any
 
 from approvals.models import Request
 from approvals.store import requests as store
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 from flows.store import locks
 
 #: The largest id of a row.

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from approvals.store import kept
-from flows.core.errors import HalfMove, UsageError
+from flows.core.errors import HalfMove
+from flows.core.misuse import UsageError
 from flows.store.sql import committing
 
 

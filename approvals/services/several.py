@@ -21,7 +21,8 @@ from approvals.models import Request
 from approvals.services.claiming import assign
 from approvals.services.decide import Decided, decide
 from flows.core import visible
-from flows.core.errors import OutlastError, UsageError
+from flows.core.errors import OutlastError
+from flows.core.misuse import UsageError
 from flows.services import identify
 
 #: So many requests at most at a time: each is a transaction of its own.

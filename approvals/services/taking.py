@@ -25,7 +25,8 @@ from approvals.store import requests as store
 from approvals.store import reviews
 from flows.conf import conf
 from flows.core import payload
-from flows.core.errors import HalfMove, PayloadError, UsageError
+from flows.core.errors import HalfMove, PayloadError
+from flows.core.misuse import UsageError
 from flows.services import identify
 from flows.services.hinting import hint_ready
 from flows.store import events

@@ -14,7 +14,7 @@ from approvals.services.locked import locked, request_id_of
 from approvals.services.notices import owing
 from approvals.store import requests as store
 from approvals.store import reviews
-from flows.core.errors import NotPermitted
+from flows.core.misuse import NotPermitted
 from flows.services import identify, warrant
 from flows.store.sql import committing
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from approvals.store import waiting as store
 from approvals.store.waiting import Answering, Backlog, Life, Lives, Waited
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 from flows.core.spans import in_utc
 from flows.services import identify
 from flows.services.clock import now

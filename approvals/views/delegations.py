@@ -10,7 +10,7 @@ from approvals.services.once import Outcome
 from approvals.views import body
 from approvals.views.endpoint import Call
 from approvals.views.requests import MAX_NAME, MAX_PAGE, PAGE, user_named
-from flows.core.errors import NotPermitted
+from flows.core.misuse import NotPermitted
 from flows.services import identify, warrant
 from flows.services.clock import now
 

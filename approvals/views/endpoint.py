@@ -29,7 +29,8 @@ from approvals.services.once import Outcome
 from approvals.views import body, problems
 from approvals.views.problems import Problem
 from flows.conf import conf
-from flows.core.errors import NotAUser, OutlastError
+from flows.core.errors import OutlastError
+from flows.core.misuse import NotAUser
 from flows.services import identify
 
 READS = ("GET", "HEAD")

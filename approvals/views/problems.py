@@ -20,7 +20,8 @@ from approvals.services.locked import UnknownRequest
 from approvals.services.once import KeyReused, Outcome
 from approvals.services.taking_back import TOO_LATE
 from flows.core import visible
-from flows.core.errors import NotPermitted, OutlastError, PayloadError, ReasonMissing
+from flows.core.errors import OutlastError, PayloadError
+from flows.core.misuse import NotPermitted, ReasonMissing
 
 #: What the services raise → the status that it is answered with.
 RAISED: dict[type[OutlastError], int] = {

@@ -21,7 +21,7 @@ from approvals.services.taking_back import revoke
 from approvals.views import body
 from approvals.views.endpoint import Call, told
 from approvals.views.problems import Problem
-from flows.core.errors import NotPermitted
+from flows.core.misuse import NotPermitted
 from flows.services import identify, warrant
 
 PAGE, MAX_PAGE = 50, 100

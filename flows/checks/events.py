@@ -10,8 +10,8 @@ from django.db import DatabaseError
 
 from flows.checks.database import may_ask, pending
 from flows.checks.declared import declared_flows
-from flows.core.errors import NobodyAccountable
 from flows.core.events import StartedBy
+from flows.core.misuse import NobodyAccountable
 from flows.services.isolated import accountable
 
 

@@ -18,7 +18,8 @@ from enum import StrEnum
 from typing import Any
 
 from flows.core import canonical, payload
-from flows.core.errors import DefinitionError, UsageError
+from flows.core.errors import DefinitionError
+from flows.core.misuse import UsageError
 from flows.core.policies import Expiry
 from flows.core.state import ReleaseFact
 

@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import CommandError
 
 from flows.core import visible
-from flows.core.errors import UnknownWorkflow
+from flows.core.misuse import UnknownWorkflow
 from flows.models import Workflow
 from flows.services import identify, warrant
 

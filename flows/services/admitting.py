@@ -19,7 +19,7 @@ from flows.core import admission as core
 from flows.core.admission import ALL, REFUSE, RUNS, RUNS_OF, Admission
 from flows.core.capacity import RESOURCE, Want
 from flows.core.definition import Definition
-from flows.core.errors import AdmissionRefused
+from flows.core.misuse import AdmissionRefused
 from flows.services.capacity import taking
 from flows.services.hinting import hint_ready
 from flows.store import admission as store

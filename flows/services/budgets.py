@@ -18,7 +18,7 @@ from uuid import UUID
 
 from flows import registry
 from flows.core.budget import MOST, ZERO, Amount, Budget, Ledger, amount_of, amounts_of, kind_of, plain, soft_limit, written
-from flows.core.errors import OutcomeUnknown, UnknownIntent, UnknownWorkflow, UsageError
+from flows.core.misuse import OutcomeUnknown, UnknownIntent, UnknownWorkflow, UsageError
 from flows.core.protocol import SUSPENDED, BudgetEntryKind, BudgetKind, Status
 from flows.core.verdicts import Verdict
 from flows.models import Budget as Row

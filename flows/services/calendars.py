@@ -17,7 +17,8 @@ from flows.conf import conf
 from flows.core import calendars, canonical, payload
 from flows.core.calendars import Calendar
 from flows.core.definition import Definition
-from flows.core.errors import DefinitionError, PayloadError, UsageError
+from flows.core.errors import DefinitionError, PayloadError
+from flows.core.misuse import UsageError
 from flows.core.policies import Deadline
 from flows.services import identify, warrant
 from flows.services.clock import now

@@ -13,7 +13,8 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.commitments import Commits
 from flows.core.effects import OperationStatus
-from flows.core.errors import DefinitionError, PayloadError, UsageError
+from flows.core.errors import DefinitionError, PayloadError
+from flows.core.misuse import UsageError
 from flows.core.nodes.activity import Activity
 from flows.core.policies import Deadline
 from flows.core.protocol import CommitmentStatus

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from flows import registry
 from flows.core import payload
-from flows.core.errors import OutcomeUnknown
+from flows.core.misuse import OutcomeUnknown
 from flows.core.protocol import Outcome, Status
 from flows.core.verdicts import Verdict
 from flows.models import Competence, Workflow

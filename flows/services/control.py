@@ -12,8 +12,9 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.definition import Flow
-from flows.core.errors import CannotResumeAt, OutcomeUnknown, PayloadError, UnknownIntent, UnknownWorkflow
+from flows.core.errors import PayloadError
 from flows.core.history import BY_ENGINE
+from flows.core.misuse import CannotResumeAt, OutcomeUnknown, UnknownIntent, UnknownWorkflow
 from flows.core.protocol import LIVE, SUSPENDED, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Activity, Intent, Workflow

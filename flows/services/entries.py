@@ -19,14 +19,7 @@ from typing import Any
 from flows.conf import conf
 from flows.core import artifact, effects, payload
 from flows.core.budget import ZERO, amount_of
-from flows.core.errors import (
-    ActivityTimeout,
-    AmbiguousOutcome,
-    DefinitionError,
-    IntentSuperseded,
-    PayloadError,
-    classify,
-)
+from flows.core.errors import ActivityTimeout, AmbiguousOutcome, DefinitionError, IntentSuperseded, PayloadError, classify
 from flows.core.protocol import BudgetKind
 from flows.core.turn_errors import ToolFailed, TurnStopped
 from flows.core.turns import MAX_SAID, Entry, EntryKind, EntryStatus, Paid, tokens_of, without_reasoning

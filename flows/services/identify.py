@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 
 from flows.conf import conf
 from flows.core import payload
-from flows.core.errors import NotAUser, UnknownIntent, UnknownWorkflow, UsageError
+from flows.core.misuse import NotAUser, UnknownIntent, UnknownWorkflow, UsageError
 from flows.models import Workflow
 
 #: So much of a reason is kept.

@@ -15,7 +15,7 @@ from django.contrib.auth import get_user_model
 
 from flows.core import payload
 from flows.core.definition import Flow
-from flows.core.errors import NobodyAccountable
+from flows.core.misuse import NobodyAccountable
 from flows.services import identify
 from flows.services.starting import Origin, Started, start_runs
 

@@ -17,7 +17,8 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload, versions
 from flows.core.definition import Definition
-from flows.core.errors import CannotMigrate, HalfMove, PayloadError, UnknownWorkflow
+from flows.core.errors import CannotMigrate, HalfMove, PayloadError
+from flows.core.misuse import UnknownWorkflow
 from flows.core.protocol import TERMINAL, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Workflow

@@ -9,7 +9,8 @@ from typing import Any
 from flows import registry
 from flows.conf import conf
 from flows.core import canonical, payload
-from flows.core.errors import PayloadError, UsageError
+from flows.core.errors import PayloadError
+from flows.core.misuse import UsageError
 from flows.core.protocol import TERMINAL, Outcome, Status
 from flows.core.verdicts import Verdict
 from flows.models import Policy, Workflow

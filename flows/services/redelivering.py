@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from flows.core.errors import CannotRedeliver, UnknownEvent
+from flows.core.misuse import CannotRedeliver, UnknownEvent
 from flows.models import Event, EventStatus, Redelivery, Wait
 from flows.services import identify, ordering, warrant
 from flows.services.clock import now

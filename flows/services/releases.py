@@ -15,7 +15,7 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.definition import Definition, Flow
-from flows.core.errors import UnknownWorkflow, UsageError
+from flows.core.misuse import UnknownWorkflow, UsageError
 from flows.core.protocol import TERMINAL, Outcome, Status
 from flows.core.releases import ANY, PARTS, InvalidRelease, check_name, content, differences
 from flows.core.verdicts import Verdict

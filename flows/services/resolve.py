@@ -18,7 +18,7 @@ from typing import Any
 from flows.conf import conf
 from flows.core import payload
 from flows.core.effects import OperationKind, OperationStatus
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 from flows.dispatch import service_after_commit
 from flows.models import Resolution
 from flows.services import identify, obligations, settling, warrant

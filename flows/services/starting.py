@@ -18,8 +18,9 @@ from uuid import UUID
 from flows.conf import conf
 from flows.core import canonical, deadlines, payload
 from flows.core.definition import Definition
-from flows.core.errors import IntentClosed, KeyConflict, PayloadError, UnknownIntent
+from flows.core.errors import PayloadError
 from flows.core.ids import new_id
+from flows.core.misuse import IntentClosed, KeyConflict, UnknownIntent
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import IntentStatus, Outcome, Status

@@ -19,7 +19,7 @@ from flows.conf import conf
 from flows.core.errors import LostOwnership
 from flows.core.state import Trigger
 from flows.dispatch import hints_for, publish
-from flows.services import attempt, migrate
+from flows.services import attempting, migrate
 from flows.services.arrows import Ending
 from flows.services.attempt import Limits
 from flows.services.children import counting
@@ -190,11 +190,11 @@ def work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
                 logger.warning("lease lost before %s was started; the work is put back by the sweep", owned.label)
                 return Progress.LOST
             taking = owned.state.activity is not None and owned.state.activity.known
-            trigger, ending = attempt.run(owned, host, taken_over=taken_over)
+            trigger, ending = attempting.run(owned, host, taken_over=taken_over)
             taken_over = bool(ending.explained)  # where a conflict leads is told of it
             # What was only taken was not judged: what comes next is, when it is claimed.
             progress = _insist(host, owned, trigger, replace(keeping, may_continue=_stop_here) if taking else keeping, ending)
-            if progress is Progress.LOST and attempt.keep_late(owned, ending):
+            if progress is Progress.LOST and attempting.keep_late(owned, ending):
                 logger.warning("late result of %s in workflow %s is kept as evidence", owned.label, owned.row.id)
     except LostOwnership as error:
         logger.warning("%s", error)

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 
-from flows.core.errors import NotPermitted, ReasonMissing
+from flows.core.misuse import NotPermitted, ReasonMissing
 from flows.services import identify
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 from flows.store.sql import run
 
 Rows = list[tuple[Any, ...]]

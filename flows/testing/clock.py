@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from flows.conf import conf
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 from flows.store.sql import run
 
 PLAIN_CLOCK = """

@@ -10,7 +10,8 @@ from django.db import transaction
 
 import flows
 from flows import CANCEL, COMPLETE, REFUSE, Activity, Admission, Deadline, End, Wait, hours
-from flows.core.errors import AdmissionRefused, PayloadError
+from flows.core.errors import PayloadError
+from flows.core.misuse import AdmissionRefused
 from flows.models import Deferred, Intent, Slot, Transition, Workflow
 from flows.models import Wait as WaitRow
 from flows.services import describe

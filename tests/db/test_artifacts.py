@@ -15,7 +15,7 @@ from flows.core.artifact import hash_of
 from flows.errors import ActivityTimeout, DefinitionError, InvalidCandidate, PayloadError, Transient, VerificationFailed
 from flows.models import Attempt
 from flows.models import Candidate as Row
-from flows.services import artifacts, attempt
+from flows.services import artifacts, attempting
 from flows.services.proceed import Progress
 from flows.store import candidates as store
 from flows.store import sql
@@ -199,7 +199,7 @@ def test_the_row_and_the_arrow_are_one_commit(worker: LocalWorker, monkeypatch: 
     run = begin(worker)
     owned = factories.take_one(worker)
     assert factories.enter(owned) is Progress.RUN
-    trigger, ending = attempt.run(owned, worker, taken_over=False)
+    trigger, ending = attempting.run(owned, worker, taken_over=False)
 
     class Gone(Exception):
         """The connection broke."""

@@ -13,7 +13,7 @@ from flows import COMPLETE, Activity, Checkpoint, End
 from flows.errors import CheckpointTooLarge, PayloadError
 from flows.models import Activity as ActivityRow
 from flows.models import Attempt
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services.proceed import Progress
 from flows.testing import Clock, LocalWorker, local_worker, movable_clock
 from tests import factories

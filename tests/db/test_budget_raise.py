@@ -21,7 +21,7 @@ from flows import (
     Visits,
     budgets,
 )
-from flows.core.errors import ReasonMissing, UnknownIntent, UnknownWorkflow, UsageError
+from flows.core.misuse import ReasonMissing, UnknownIntent, UnknownWorkflow, UsageError
 from flows.models import Activity as ActivityRow
 from flows.models import Budget as Ledger
 from flows.models import BudgetEntry, Transition

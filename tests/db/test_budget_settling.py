@@ -10,7 +10,7 @@ import pytest
 import flows
 from flows import CANCEL, COMPLETE, Activity, Budget, Deadline, Decision, End, Gate, Spend, budgets, minutes
 from flows.models import Budget as Ledger
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services import invariants
 from flows.services.proceed import proceed
 from flows.services.start import Started

@@ -32,7 +32,7 @@ from flows.core.protocol import Status
 from flows.models import Attempt, BudgetEntry, Notice
 from flows.models import Budget as Ledger
 from flows.models import Verdict as Record
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services import invariants, notices
 from flows.services.proceed import Progress
 from flows.testing import Clock, LocalWorker

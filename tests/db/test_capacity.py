@@ -31,7 +31,8 @@ from flows import (
 )
 from flows.core import declared as declarations
 from flows.core.capacity import DependencyStatus
-from flows.core.errors import CapacityUnavailable, NotPermitted, ReasonMissing, Transient, UnknownDependency, UsageError, classify
+from flows.core.errors import CapacityUnavailable, Transient, classify
+from flows.core.misuse import NotPermitted, ReasonMissing, UnknownDependency, UsageError
 from flows.core.moves import Park
 from flows.models import Attempt, Notice, Slot, Timer, Transition, Wait
 from flows.models import Dependency as Row

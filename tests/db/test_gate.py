@@ -12,7 +12,8 @@ from django.urls import reverse
 
 import flows
 from flows import policies
-from flows.core.errors import CannotResumeAt, VerificationFailed
+from flows.core.errors import VerificationFailed
+from flows.core.misuse import CannotResumeAt
 from flows.models import BudgetEntry, Observation, Transition, Verdict, Workflow
 from flows.services import attempt as attempt_module
 from flows.services import describe

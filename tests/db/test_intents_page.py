@@ -10,7 +10,7 @@ import pytest
 
 import flows
 from flows import checks
-from flows.core.errors import IntentClosed
+from flows.core.misuse import IntentClosed
 from flows.models import Commitment, Intent
 from flows.testing import LocalWorker
 from tests.docs.test_code_blocks import ROOT, written_in

@@ -12,14 +12,7 @@ from django.db import transaction
 
 import flows
 from flows import budgets as verbs
-from flows.core.errors import (
-    BudgetPending,
-    DefinitionError,
-    LostOwnership,
-    PayloadError,
-    Transient,
-    VerificationFailed,
-)
+from flows.core.errors import BudgetPending, DefinitionError, LostOwnership, PayloadError, Transient, VerificationFailed
 from flows.core.turn_errors import ToolFailed
 from flows.core.turns import EntryKind, EntryStatus
 from flows.models import Candidate, JournalEntry

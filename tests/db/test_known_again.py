@@ -29,7 +29,7 @@ from flows import (
     seconds,
 )
 from flows.core.effects import Happened
-from flows.core.errors import CannotResumeAt
+from flows.core.misuse import CannotResumeAt
 from flows.errors import StateConflict
 from flows.models import Operation, Verification
 from flows.services.proceed import Progress

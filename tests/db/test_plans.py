@@ -107,6 +107,15 @@ SELECT md5('w' || n)::uuid, 1, 'one', 1, 'hold', 'hold', 'r', 'released', true, 
 FROM generate_series(1, %(count)s) n;
 INSERT INTO outlast_dependency (name, since) SELECT 'd' || n, now() FROM generate_series(1, 2000) n;
 
+INSERT INTO outlast_fan (id, workflow_id, node, visit, wait_id, kind, body, epoch, total, running, succeeded, failed, cancelled, skipped, need,
+    tolerated, concurrency, on_cancel, on_lose, awaited, owing, status, opened_at, closed_at)
+SELECT 1000000 + n, md5('w' || n)::uuid, 'map', 1, n, 'map', 'one', 0, 10, 0, 10, 0, 0, 0, 10, 0, 5, 'request', 'cancel', true, false, 'joined',
+    now(), now() FROM generate_series(1, 2000) n;
+
+INSERT INTO outlast_branch (fan_id, number, name, input, status, workflow_id, parent_id, outcome, started_at, ended_at, counted_at)
+SELECT 1000001 + n %% 2000, n, '', '{}', 'succeeded', md5('b' || n)::uuid, md5('w' || (1 + n %% 2000))::uuid, 'COMPLETE', now(), now(), now()
+FROM generate_series(1, %(count)s) n;
+
 INSERT INTO outlast_schedule (id, name, origin, revision, flow_name, input, kind, expression, time_zone, repeated, missing, missed, cap, overlap,
     compute, calendar, user_label, priority, tenant, paused_by, reason, planned_until, next_at, digest, updated_at)
 SELECT 1000000 + n, 's' || n, 'record', 1, 't-line', '{}', 'interval', '60', 'UTC', '', '', 'newest', 10, 'skip', 'claim', '', '', 0, '', '', '',

@@ -13,7 +13,8 @@ from django.test.utils import CaptureQueriesContext
 
 import flows
 from flows import MIGRATE, Flow, releases
-from flows.core.errors import PayloadError, UnknownFlow
+from flows.core.errors import PayloadError
+from flows.core.misuse import UnknownFlow
 from flows.models import CurrentRelease, Release, Worker
 from flows.services import describe
 from flows.testing import LocalWorker

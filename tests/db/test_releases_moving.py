@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 
 import flows
 from flows import HUMAN, MIGRATE, Flow, releases
-from flows.core.errors import UnknownFlow, UnknownWorkflow
+from flows.core.misuse import UnknownFlow, UnknownWorkflow
 from flows.core.protocol import Status
 from flows.models import Notice, Timer, Transition, Wait, Worker
 from flows.services import describe, invariants, notices, releasing

@@ -13,7 +13,7 @@ import flows
 from flows.core.effects import Effect
 from flows.core.errors import PayloadError
 from flows.models import Commitment, Notice, Operation, Resolution, Transition
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services.resolve import Code, NobodyResolves, Resolved, UnknownOperation, Verdict, offered, resolve, seen_of
 from flows.store import looks
 from flows.testing import Clock, LocalWorker

@@ -17,7 +17,7 @@ from django.utils.functional import SimpleLazyObject
 import flows
 from approvals import api as approvals_api
 from flows import api, budgets, commitments, policies, releases
-from flows.core.errors import NotAUser, UsageError
+from flows.core.misuse import NotAUser, UsageError
 from flows.models import Intent, Policy, Release, Workflow
 from flows.services import competence, resolve
 from tests.factories import Line, person, row

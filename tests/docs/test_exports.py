@@ -36,9 +36,9 @@ def test_every_exported_name_exists_and_the_list_is_sorted(module: ModuleType) -
 
 
 def test_every_error_that_authors_may_meet_is_exported() -> None:
-    from flows.core import errors, turn_errors
+    from flows.core import errors, misuse, turn_errors
 
-    found = {**vars(errors), **vars(turn_errors)}
+    found = {**vars(errors), **vars(misuse), **vars(turn_errors)}
     ours = {name for name, value in found.items() if inspect.isclass(value) and issubclass(value, Exception)}
     internal = {"HalfMove"}
     assert ours - internal == set(flows.errors.__all__)

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 import flows
 from flows import BREACH, COMPLETE, DEGRADE, RELEASE, Activity, Deadline, End, Flow, Retry, Sleep, Wait, minutes, seconds
-from flows.core.errors import IntentClosed
+from flows.core.misuse import IntentClosed
 from flows.models import Activity as ActivityRow
 from flows.models import Event, Workflow
 from flows.services import describe, sweeps

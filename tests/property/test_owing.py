@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import flows
 from flows import CANCEL, RELEASE, Deadline, commitments
-from flows.core.errors import LostOwnership, OutcomeUnknown
+from flows.core.errors import LostOwnership
+from flows.core.misuse import OutcomeUnknown
 from flows.core.protocol import TERMINAL
 from flows.models import Commitment, Operation, Workflow
 from flows.services import sweeps

@@ -11,7 +11,7 @@ import pytest
 import flows
 from flows.core.protocol import Status
 from flows.models import Activity, Attempt, Intent, Transition, Worker
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services import describe, sweeps
 from flows.services.opening import open_batch
 from flows.services.owned import Owned

@@ -14,7 +14,7 @@ from flows.core import definition as declared
 from flows.core.errors import LostOwnership
 from flows.models import Budget as Ledger
 from flows.models import Workflow
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services import invariants
 from flows.services.proceed import Progress, proceed
 from flows.testing import Clock, LocalWorker

@@ -16,7 +16,7 @@ from flows.core.protocol import Status
 from flows.core.state import Woken
 from flows.models import Budget as Ledger
 from flows.models import BudgetEntry, Intent
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services import sweeps
 from flows.services.arrows import REFUSED
 from flows.services.owned import Owned

@@ -19,7 +19,7 @@ from flows.core.ids import new_id
 from flows.models import Dependency as Row
 from flows.models import Limit as LimitRow
 from flows.models import Slot, Transition, Workflow
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services import gating
 from flows.services.capacity import pump
 from flows.services.owned import Owned

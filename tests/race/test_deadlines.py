@@ -14,7 +14,7 @@ import flows
 from approvals.api import decide
 from approvals.models import Request
 from flows.models import Event, Notice, Timer
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services import deadlines, sweeps
 from flows.services.owned import Owned
 from flows.services.proceed import Progress, proceed

@@ -17,7 +17,7 @@ from approvals.models import Request
 from flows import COMPLETE, ESCALATE, FAILED, Activity, Approval, Candidate, Deadline, Decision, End, Flow, Gate
 from flows.core.errors import LostOwnership
 from flows.models import Verdict
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services import sweeps
 from flows.services.owned import Owned
 from flows.store.sql import run as execute

@@ -10,7 +10,7 @@ import pytest
 
 import flows
 from flows import COMPLETE, Activity, Decision, End, Gate
-from flows.core.errors import CannotResumeAt
+from flows.core.misuse import CannotResumeAt
 from flows.models import Activity as Visit
 from flows.testing import LocalWorker
 from tests import factories

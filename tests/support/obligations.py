@@ -101,7 +101,8 @@ def faults() -> list[str]:
 
 def broken(outcomes: Sequence[Any]) -> list[Exception]:
     """Errors among the outcomes of a round that nobody expects: deadlocks, half moves, anything but a clear answer."""
-    from flows.core.errors import LostOwnership, UsageError
+    from flows.core.errors import LostOwnership
+    from flows.core.misuse import UsageError
 
     expected = LostOwnership, UsageError
     return [outcome for outcome in outcomes if isinstance(outcome, Exception) and not isinstance(outcome, expected)]

@@ -18,7 +18,7 @@ from flows.core.ids import new_id
 from flows.core.protocol import TERMINAL, AttemptOutcome
 from flows.core.state import Completed, Failed
 from flows.models import Commitment, Operation, Worker
-from flows.services import attempt as attempts
+from flows.services import attempting as attempts
 from flows.services import obligations, servicing, settling
 from flows.services.arrows import Ending
 from flows.services.effects import Call, Effects

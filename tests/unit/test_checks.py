@@ -55,6 +55,7 @@ def test_the_checks_are_registered_and_the_celery_ones_are_for_deployment() -> N
         "check_migrated",
         "check_named",
         "check_schedule_names",
+        "check_started_by",
         "check_webhook_rows",
     }
     of_settings = {
@@ -488,7 +489,8 @@ def test_a_project_whose_celery_settings_are_elsewhere_is_not_judged(settings: A
 
 
 def test_every_id_has_one_place_and_one_meaning() -> None:
-    text = "".join(path.read_text() for path in sorted(Path(checks.__file__).parent.glob("*.py")))
+    ours = Path(checks.__file__).parent
+    text = "".join(path.read_text() for path in [*sorted(ours.glob("*.py")), ours.parents[1] / "tasks" / "checks.py"])
     found = [line.split('id="')[1].split('"')[0] for line in text.splitlines() if 'id="' in line]
     assert len(found) == len(set(found))
     assert set(found) == {f"outlast_flows.{one}" for one in checks.CATALOGUE}

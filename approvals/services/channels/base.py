@@ -11,7 +11,7 @@ from django.utils.module_loading import import_string
 
 from approvals.core.notices import NoticeKind
 from flows.conf import conf
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 
 
 @dataclass(frozen=True, slots=True)

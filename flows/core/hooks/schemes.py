@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 
 #: Seconds that a signed moment may be away from now.
 TOLERANCE = 300

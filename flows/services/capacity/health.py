@@ -18,7 +18,7 @@ from flows import registry
 from flows.core import capacity as core
 from flows.core import payload
 from flows.core.capacity import Dependency, DependencyStatus, Health, Terms, drain_seconds, want_dependency
-from flows.core.errors import NotPermitted, ReasonMissing, UnknownDependency, UsageError
+from flows.core.misuse import NotPermitted, ReasonMissing, UnknownDependency, UsageError
 from flows.models import Dependency as Row
 from flows.services import identify
 from flows.services.capacity import taking

@@ -17,7 +17,8 @@ from django.db import transaction
 from flows import registry
 from flows.core import payload
 from flows.core.definition import Definition
-from flows.core.errors import OutlastError, UnknownFlow
+from flows.core.errors import OutlastError
+from flows.core.misuse import UnknownFlow
 from flows.core.nodes.fanned import Fanned
 from flows.services.starting import Origin, start_runs
 from flows.store import branches as store

@@ -20,7 +20,8 @@ from django.contrib.auth import get_user_model
 
 from flows import registry
 from flows.core import payload
-from flows.core.errors import DefinitionError, PayloadError, UsageError
+from flows.core.errors import DefinitionError, PayloadError
+from flows.core.misuse import UsageError
 from flows.core.schedules import zones
 from flows.core.schedules.declared import Made
 from flows.core.schedules.declared import Schedule as Declared

@@ -23,7 +23,8 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.definition import Flow
-from flows.core.errors import DefinitionError, NobodyAccountable, OutlastError, UnknownFlow
+from flows.core.errors import DefinitionError, OutlastError
+from flows.core.misuse import NobodyAccountable, UnknownFlow
 from flows.core.schedules.kinds import read
 from flows.core.schedules.overlap import Act, decide
 from flows.core.schedules.words import Compute, OccurrenceOrigin, OccurrenceStatus, Overlap, Timing

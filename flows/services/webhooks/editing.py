@@ -13,8 +13,8 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from flows.core.errors import UsageError
 from flows.core.hooks import InvalidSource
+from flows.core.misuse import UsageError
 from flows.models import WebhookSource
 from flows.services import clock, identify, warrant
 from flows.services.webhooks import sources

@@ -16,11 +16,12 @@ from flows import registry
 from flows.conf import conf
 from flows.core import canonical
 from flows.core import payload as encoding
-from flows.core.errors import OutlastError, PayloadError, UsageError
+from flows.core.errors import OutlastError, PayloadError
 from flows.core.hooks import Delivery, InvalidSource, Mapped
 from flows.core.hooks import mapping as core
 from flows.core.hooks.mapping import Unmapped
 from flows.core.hooks.vendors import challenge
+from flows.core.misuse import UsageError
 from flows.models import WebhookDelivery, WebhookVerdict
 from flows.services import identify, warrant
 from flows.services.events import Reception, signal

@@ -15,7 +15,7 @@ import flows
 from approvals.models import Notice, Request
 from approvals.tools import ApprovalPending, ToolDenied, agather, gather, requires_approval
 from flows import Escalation, hours
-from flows.core.errors import OutcomeUnknown
+from flows.core.misuse import OutcomeUnknown
 from flows.models import Operation
 from flows.store.invariants import broken
 from tests.support.approving import ROLE, World

@@ -24,7 +24,7 @@ from approvals.api import (
 )
 from approvals.models import Delegation, Request, Review
 from approvals.services import inbox
-from flows.core.errors import NotPermitted, ReasonMissing
+from flows.core.misuse import NotPermitted, ReasonMissing
 from flows.services.clock import now
 from tests.support.approving import ROLE, World
 from tests.support.laddering import POOL, ask_long, somebody

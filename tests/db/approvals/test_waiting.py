@@ -9,7 +9,7 @@ import pytest
 
 import flows
 from approvals.api import BadPeriod, backlog, delegate, lives, waiting
-from flows.core.errors import UnknownWorkflow
+from flows.core.misuse import UnknownWorkflow
 from flows.services.clock import now
 from tests.support.approving import ROLE, AskYesOrNo, World
 from tests.support.filling import OrderParts, fill

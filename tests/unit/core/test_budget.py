@@ -238,7 +238,7 @@ def test_an_attempt_that_could_never_begin_is_an_error() -> None:
     (found,) = lint.problems(fits(Spend(model_calls=4)))
     assert {found.id} == {lint.PREFIX + one for one in BUDGETS}
     assert found.message == "Node 'b': one attempt needs 4 model_calls, and the flow may use 3 (1 are kept)."
-    assert found.hint == "Let spends= ask for less, or raise Meta.budget."
+    assert found.hint == "Let spends= (of an agent turn: each=) ask for less, or raise Meta.budget."
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.core.errors import (
-    ActivityTimeout,
-    CapacityUnavailable,
-    PayloadError,
-    PolicyDenied,
-    StateConflict,
-    Transient,
-    classify,
-)
+from flows.core.errors import ActivityTimeout, CapacityUnavailable, PayloadError, PolicyDenied, StateConflict, Transient, classify
 from flows.core.policies import Retry
 from flows.core.retry import LONGEST_RETRY_AFTER, delay_before, may_retry, timeout_failure
 from flows.core.spans import seconds
