@@ -1,4 +1,4 @@
-"""The other records, read-only: events, waits, timers, workers and notices."""
+"""The other records, read-only: waits, timers, workers and notices."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
 from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin
 from flows.core.protocol import WAIT_KINDS, WaitStatus
-from flows.models import Event, EventStatus, Notice, Timer, TimerStatus, Wait, Worker, WorkerStatus
+from flows.models import Notice, Timer, TimerStatus, Wait, Worker, WorkerStatus
 
 #: Columns of a workflow that no list shows.
 LARGE = ("input", "result", "checkpoint")
@@ -31,10 +30,6 @@ class FixedFilter(OfferedFilter):
 
     def narrowed(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
-
-
-class EventStatusFilter(FixedFilter):
-    title, parameter_name, words = _("status"), "status", tuple(EventStatus.values)
 
 
 class WaitStatusFilter(FixedFilter):
@@ -83,49 +78,6 @@ class RunRecordAdmin(RecordAdmin):
 def shortened(text: str, most: int = 60) -> str:
     """A name in a list; a key may be long."""
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-@admin.register(Event)
-class EventAdmin(RecordAdmin):
-    """The inbox of evidence from outside."""
-
-    list_display = ("shown_id", "shown_type", "shown_key", "chip", "deliveries", "of_workflow", "observed_at")
-    list_filter = (EventStatusFilter,)
-    fields = (*list_display[:5], "woken", "observed_at", "payload_hash", "shown_payload")
-    readonly_fields = ("shown_payload", *list_display[:4], "woken")
-    search_fields = ("event_id",)
-    search_help_text = _("The whole id of an event")
-
-    @admin.display(description=_("event id"))
-    def shown_id(self, obj: Event) -> SafeString:
-        return rendering.inline(obj.event_id)
-
-    @admin.display(description=_("type"))
-    def shown_type(self, obj: Event) -> SafeString:
-        return rendering.inline(obj.type)
-
-    @admin.display(description=_("key"))
-    def shown_key(self, obj: Event) -> SafeString:
-        return rendering.inline(obj.key)
-
-    @admin.display(description=_("woken"))
-    def woken(self, obj: Event) -> SafeString | str:
-        """The row names the first one; the others are found by no index, so the page says where they are named."""
-        if obj.workflow_id is None:
-            return "–"
-        told = gettext(
-            "An event wakes all that wait for its type and key. This is the first of them; the timeline of each names the event."
-        )
-        return format_html('{}<div class="oa-quiet">{}</div>', self.of_workflow(obj), told)
-
-    @admin.display(description=_("payload"))
-    def shown_payload(self, obj: Event) -> SafeString:
-        return rendering.value(obj.payload)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Event], search_term: str
-    ) -> tuple[QuerySet[Event], bool]:
-        return (queryset.filter(event_id=search_term.strip()) if search_term.strip() else queryset), False
 
 
 @admin.register(Wait)

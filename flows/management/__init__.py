@@ -5,6 +5,7 @@ MODULES = (
     "budgets",
     "calendars",
     "commitments",
+    "events",
     "replays",
     "webhooks",
 )
