@@ -59,9 +59,11 @@ MEANS: dict[str, Any] = {
 }
 
 #: A place → the class of its chip; where none is named, that of a status that only waits.
-CHIPS = {Place.TAKEN: "complete", Place.REDELIVERED: "complete", Place.STARTED: "complete", Place.GAP: "human"} | dict.fromkeys(
-    ALERTS, "failed"
-)
+CHIPS: dict[str, str] = {
+    **dict.fromkeys((Place.TAKEN.value, Place.REDELIVERED.value, Place.STARTED.value), "complete"),
+    **dict.fromkeys((place.value for place in ALERTS), "failed"),
+    Place.GAP.value: "human",
+}
 
 
 class PlaceFilter(OfferedFilter):
@@ -160,7 +162,7 @@ class EventAdmin(DecidingAdmin, RecordAdmin):
 
     @admin.display(description=_("place"))
     def placed(self, obj: Event) -> SafeString | str:
-        return rendering.chip(CHIPS.get(Place(obj.place), "pending"), obj.place) if obj.place in Place else "–"
+        return rendering.chip(CHIPS.get(obj.place, "pending"), rendering.inline(obj.place)) if obj.place else "–"
 
     @admin.display(description=_("that means"))
     def means(self, obj: Event) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -63,7 +63,8 @@ def do(verb: str, **options: Any) -> verbs.Report:
     """Rows, one row, or what became of a redelivery."""
     if verb == "latency":
         return _latency(**options)
-    return {"list": _list, "show": _show, "redeliver": _redeliver}[options.pop("what")](**options)
+    answers: dict[str, Callable[..., verbs.Report]] = {"list": _list, "show": _show, "redeliver": _redeliver}
+    return answers[options.pop("what")](**options)
 
 
 def _list(
