@@ -68,7 +68,7 @@ def storm(count: int, seed: int) -> dict[str, Any]:
     call_command("migrate", verbosity=0)
     first = count - int(count * REPEATS)
     Stormed.start_many([(f"k{number}", {"key": f"k{number}"}) for number in range(first)])
-    dice = random.Random(seed)  # noqa: S311 - the same storm again
+    dice = random.Random(seed)
     sent = [*range(first), *(dice.randrange(first) for _ in range(count - first))]
     dice.shuffle(sent)
     with local_worker() as worker:

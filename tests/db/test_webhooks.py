@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError
-from django.test import Client, RequestFactory
+from django.test import AsyncRequestFactory, Client, RequestFactory
 
 import flows
 from flows.models import Event, Wait, WebhookDelivery, WebhookRefusal, WebhookSource
@@ -382,6 +382,21 @@ def test_the_length_is_given_and_within_bounds(settings: Any) -> None:
     assert sent("-5") == sent("many") == sent("3") == sent("1") == 400
     assert sent("9" * 30) == sent("1000") == 413
     assert sent("2", b"x" * 200) == 413, "the bound is that of what was read"
+
+
+def test_under_asgi_a_body_without_a_length_is_read(settings: Any) -> None:
+    """The server hands it out whole; the bound is that of what was read."""
+    settings.OUTLAST = {**settings.OUTLAST, "WEBHOOK_MAX_BYTES": 100}
+
+    def sent(raw: bytes) -> int:
+        headers = {**signing.signed("standard", raw, signing.SECRET, now=int(time.time())), "transfer-encoding": "chunked"}
+        request = AsyncRequestFactory().generic("POST", "/flows/hooks/ci", raw, "application/json", headers=headers)
+        request.META.pop("CONTENT_LENGTH", None)
+        return views.hook(request, "ci").status_code
+
+    assert sent(b'{"key": "k"}') == 202
+    assert sent(b"x" * 101) == 413
+    assert WebhookDelivery.objects.count() == 1
 
 
 def test_a_sender_that_goes_away_is_malformed() -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+import flows
+from flows import COMPLETE, ESCALATE, Deadline, End, On, Wait
 from flows.models import Event, Transition, WebhookDelivery, Workflow
 from flows.services.proceed import Progress
 from flows.services.webhooks import mapping, sources
@@ -101,13 +103,8 @@ def test_a_park_against_a_delivery_loses_no_event(worker: LocalWorker, monkeypat
     assert set(Event.objects.values_list("status", flat=True)) == {"consumed"}
 
 
-def test_the_events_of_one_delivery_lock_who_waits_in_the_order_of_all(
-    worker: LocalWorker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It means the later run first. Whoever locks both, as supersede does, begins with the earlier one."""
-    runs = sorted((Ask.start({"key": key}) for key in ("a", "b")), key=lambda run: run.id)
-    keys = [Workflow.objects.get(pk=run.id).input["key"] for run in reversed(runs)]
-    worker.run()
+def locked_by_delivery(monkeypatch: pytest.MonkeyPatch, runs: Any, keys: Any, statement: str) -> None:
+    """Send a delivery that means these keys; after its first `statement` somebody else locks all these runs, in the order of their ids."""
     main = threading.get_ident()
     with racers(1) as (other,):
         second: list[Any] = []
@@ -117,7 +114,7 @@ def test_the_events_of_one_delivery_lock_who_waits_in_the_order_of_all(
                 return len(locks.workflows([run.id for run in runs], USING))
 
         def hold(when: str, name: str) -> None:
-            if threading.get_ident() == main and (when, name) == ("within", "wake") and not second:
+            if threading.get_ident() == main and (when, name) == ("within", statement) and not second:
                 second.append(other.do(both))
                 wait_for(lambda: second[0].done() or is_blocked(other.pid))
 
@@ -125,6 +122,16 @@ def test_the_events_of_one_delivery_lock_who_waits_in_the_order_of_all(
         assert send({"keys": keys}, name="several")
         assert second[0].result(PATIENCE) == 2
         monkeypatch.setattr(sql, "seam", None)
+
+
+def test_the_events_of_one_delivery_lock_who_waits_in_the_order_of_all(
+    worker: LocalWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It means the later run first. Whoever locks both, as supersede does, begins with the earlier one."""
+    runs = sorted((Ask.start({"key": key}) for key in ("a", "b")), key=lambda run: run.id)
+    keys = [Workflow.objects.get(pk=run.id).input["key"] for run in reversed(runs)]
+    worker.run()
+    locked_by_delivery(monkeypatch, runs, keys, "wake")
     assert [status(run)[0] for run in runs] == ["runnable"] * 2
 
 
@@ -136,3 +143,23 @@ def test_two_who_map_a_delivery_anew_do_it_once() -> None:
     met = overtaken(lambda: mapping.map_anew(number, reason="one"), lambda: mapping.map_anew(number, reason="two"))
     assert (bool(met.first), bool(met.second), met.blocked) == (True, False, True)
     assert (WebhookDelivery.objects.get().reason, Event.objects.get().deliveries) == ("one", 1)
+
+
+def test_so_do_they_where_a_run_waits_for_several(worker: LocalWorker, declare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that waits for parts is known by none of its channels alone."""
+    flow = declare(
+        "t-both",
+        both=Wait(
+            all=[On("t.asked", key=factories.key_of), On("t.more", key="x")],
+            deadline=Deadline(hours=1, then=ESCALATE),
+            then="done",
+        ),
+        done=End(COMPLETE),
+    )
+    runs = sorted((flow.start({"key": key}) for key in ("a", "b")), key=lambda run: run.id)
+    keys = [Workflow.objects.get(pk=run.id).input["key"] for run in reversed(runs)]
+    worker.run()
+    locked_by_delivery(monkeypatch, runs, keys, "fill parts")
+    flows.signal("more", "t.more", key="x")
+    worker.run()
+    assert [status(run)[0] for run in runs] == ["complete"] * 2
