@@ -14,6 +14,7 @@ from flows import About
 from flows.core.inbox import Place
 from flows.models import Event, Redelivery, Wait
 from flows.services import placing, sweeps
+from flows.store import sql
 from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import Ask, row, status
@@ -333,3 +334,25 @@ def test_a_wait_that_cannot_take_it_is_refused(worker: LocalWorker, to: Any, sai
 def test_an_event_that_is_not_there_is_named(worker: LocalWorker, event: Any) -> None:
     with pytest.raises(flows.errors.UnknownEvent):
         flows.redeliver(event, by=None, reason="r")
+
+
+@pytest.mark.parametrize("statement", ["event again", "lock workflows", "wake"])
+def test_a_redelivery_that_dies_within_leaves_the_event_as_it_was(
+    worker: LocalWorker, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = waiting(worker)
+    send(key="K")
+
+    def seam(when: str, name: str) -> None:
+        if (when, name) == ("within", statement):
+            raise SystemExit
+
+    monkeypatch.setattr(sql, "seam", seam)
+    with pytest.raises(SystemExit):
+        flows.redeliver("e1", by=None, reason="a wrong key", to=Wait.objects.get())
+    monkeypatch.setattr(sql, "seam", None)
+    event = Event.objects.get()
+    assert (event.status, event.redelivered, Redelivery.objects.count(), row(run).wake_seq) == ("pending", 0, 0, 0)
+    assert flows.redeliver("e1", by=None, reason="a wrong key", to=Wait.objects.get()).woken == (run.id,)
+    worker.run()
+    assert status(run)[2] == "again"
