@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.test import override_settings
 
 from flows.core.ids import new_id
-from flows.models import Timer, Wait, Workflow
+from flows.models import Timer, Wait, WebhookDelivery, Workflow
 from flows.store import (
     advance,
     attempts,
@@ -31,6 +31,7 @@ from flows.store import (
     streams,
     tick,
     timers,
+    webhooks,
 )
 from flows.testing import LocalWorker, local_worker
 from tests import factories
@@ -266,6 +267,30 @@ def test_signals(busy: LocalWorker) -> None:
     wake = {"waits": [wait.pk], "evidence": "{}", "event": None, "trigger": "event", "ref": "e", "priority_seconds": 60}
     good(explain(events.WAKE, wake), 120)
     good(explain(events.CONFLICT, event), 20)
+
+
+#: As many deliveries as there are finished workflows, half of them of a sender that does not sign its ids.
+DELIVERED = """
+INSERT INTO outlast_webhook_delivery (source, delivery_id, body_digest, unsigned_id, headers, verdict, code, event_id, events, times, conflicts,
+    secret, received_at, seen_at, mapped_by, reason)
+SELECT 'plans', 'd' || n, 'sha256:' || n, n %% 2 = 0, '{}', 'accepted', '', 'plans:d' || n, 1, 1, 0, 1, now(), now(), '', ''
+FROM generate_series(1, %(count)s) n;
+"""
+
+
+def test_webhooks(busy: LocalWorker) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(DELIVERED, {"count": FINISHED})
+        cursor.execute("ANALYZE outlast_webhook_delivery")
+    try:
+        known = {"source": "plans", "delivery_id": "d500", "body_digest": "sha256:700", "unsigned_id": True}
+        assert good(explain(webhooks.KNOWN, known), 30).indexes >= {"outlast_webhook_once", "outlast_webhook_body_once"}
+        row = {**known, "headers": "{}", "verdict": "unmapped", "secret": 1, "sent_at": None}
+        good(explain(webhooks.KEEP, row), 40)
+        waiting = good(explain(webhooks.WAITING, {"types": ["t.asked", "t.asked"], "keys": ["live-3", "live-4"]}), 60)
+        assert waiting.indexes >= {"outlast_wait_channel", "outlast_wait_part_channel"}
+    finally:
+        WebhookDelivery.objects.all().delete()
 
 
 def test_timers(busy: LocalWorker) -> None:
