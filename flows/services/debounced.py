@@ -15,7 +15,8 @@ from flows import registry
 from flows.conf import conf
 from flows.core import payload
 from flows.core.admission import Admission
-from flows.core.errors import AdmissionRefused, IntentClosed, PayloadError, UnknownIntent, UnknownWorkflow
+from flows.core.errors import PayloadError
+from flows.core.misuse import AdmissionRefused, IntentClosed, UnknownIntent, UnknownWorkflow
 from flows.registry import Watch
 from flows.services import control
 from flows.services.debounce import DEBOUNCE, NEWEST

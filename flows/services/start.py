@@ -8,7 +8,7 @@ from typing import Any
 
 from flows.core import payload
 from flows.core.definition import Flow
-from flows.core.errors import UsageError
+from flows.core.misuse import UsageError
 from flows.models import SessionLink
 from flows.services import identify
 from flows.services.clock import now

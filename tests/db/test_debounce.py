@@ -9,7 +9,8 @@ import pytest
 
 import flows
 from flows import COMPLETE, ESCALATE, REFUSE, Activity, Admission, Deadline, End, Wait, seconds
-from flows.core.errors import PayloadError, UsageError
+from flows.core.errors import PayloadError
+from flows.core.misuse import UsageError
 from flows.models import StartKey, Transition, Workflow
 from flows.services import debounced
 from flows.services.starting import Origin, start_runs
