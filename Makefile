@@ -12,7 +12,7 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser up chaos lint format bench designs replays inbox storm webhooks lock clean setup
+.PHONY: help demo test test-browser up chaos lint format bench designs replays inbox storm webhooks lock clean setup recovery
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1	/' | expand -t 20
@@ -62,6 +62,9 @@ webhooks: setup ## How many signed webhooks a web process takes in: 2,000 from 8
 storm: setup ## A storm of events, by signal and by HTTP: each is consumed once (N=5000 HTTP=200: a smaller one)
 	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python -m benchmarks.storm.run \
 	  $(if $(N),--n $(N)) $(if $(HTTP),--http $(HTTP))
+
+recovery: setup ## A provider comes back while 20,000 workflows wait for it: ten minutes (N=2000: so many)
+	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python -m benchmarks.recovery.run $(if $(N),--n $(N))
 
 lock: setup ## Compiles requirements*.txt anew from pyproject.toml
 	@exec $(BIN)/python -m project.dev.lock

@@ -18,7 +18,7 @@ class FlowsConfig(AppConfig):
         from flows import checks, registry  # noqa: F401 - registers the system checks
         from flows.codecs import configure
         from flows.core.protocol import CAPACITY
-        from flows.services import children, events, schedules
+        from flows.services import children, debounced, events, schedules
         from flows.services.capacity import pump
         from flows.services.capacity.parking import CapacityPlane
         from flows.services.notices import NoticeOutbox
@@ -37,7 +37,8 @@ class FlowsConfig(AppConfig):
         plane = CapacityPlane()
         for kind in sorted(CAPACITY):
             registry.register_wait_plane(kind, plane)
-        registry.register_watch(pump.WATCH)
+        for watch in (pump.WATCH, *debounced.WATCHES):
+            registry.register_watch(watch)
         # ---- children
         children.register()
         autodiscover_modules("flows")

@@ -2,6 +2,30 @@
 decide: each decision is a form with a reason, which the same service takes or refuses as for a command.
 """
 
-from flows.admin import budgets, commitments, events, intents, operations, records, releases, rules, webhooks, workflow
+from flows.admin import (
+    budgets,
+    commitments,
+    dependencies,
+    events,
+    intents,
+    operations,
+    records,
+    releases,
+    rules,
+    webhooks,
+    workflow,
+)
 
-__all__ = ["budgets", "commitments", "events", "intents", "operations", "records", "releases", "rules", "webhooks", "workflow"]
+__all__ = [
+    "budgets",
+    "commitments",
+    "dependencies",
+    "events",
+    "intents",
+    "operations",
+    "records",
+    "releases",
+    "rules",
+    "webhooks",
+    "workflow",
+]

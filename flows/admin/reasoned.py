@@ -93,6 +93,10 @@ class DecidingAdmin(ReadOnlyAdmin):
         """
         raise NotImplementedError
 
+    def is_key(self, text: str) -> bool:
+        """Whether this can be the key of a row."""
+        return text.isdecimal()
+
     def has_decide_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm(self.decide_permission))
 
@@ -103,7 +107,7 @@ class DecidingAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show the row, and take a decision; then back to the page, which says what became of it."""
-        obj = self.get_object(request, unquote(object_id)) if unquote(object_id).isdecimal() else None
+        obj = self.get_object(request, unquote(object_id)) if self.is_key(unquote(object_id)) else None
         if obj is None:
             raise Http404
         form = self.form_of(obj)

@@ -5,6 +5,7 @@ MODULES = (
     "budgets",
     "calendars",
     "commitments",
+    "dependencies",
     "events",
     "replays",
     "webhooks",

@@ -93,6 +93,18 @@ def reason(text: object, most: int = MAX_REASON) -> str:
     return payload.as_text(text, "the reason").replace("\x00", "\ufffd").encode("utf-8", "replace").decode()[:most]
 
 
+def subject_text(subject: Any) -> str:
+    """The object that a run is about, as text.
+
+    Raises:
+        PayloadError: it cannot be stored.
+    """
+    meta = getattr(subject, "_meta", None)
+    text = f"{meta.label_lower}:{subject.pk}" if meta is not None else str(subject or "")
+    payload.check_text(text, "the subject", payload.MAX_TEXT)
+    return text
+
+
 def user_key(by: Any) -> Any:
     """The primary key of a user, or None.
 

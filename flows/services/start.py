@@ -8,9 +8,11 @@ from typing import Any
 
 from flows.core import payload
 from flows.core.definition import Flow
+from flows.core.misuse import UsageError
 from flows.models import SessionLink
 from flows.services import identify
 from flows.services.clock import now
+from flows.services.debounce import DEBOUNCED
 from flows.services.starting import Origin, Started, start_runs
 from flows.store.sql import committing
 
@@ -48,6 +50,10 @@ def start(
         (started,) = start_many(
             flow, runs, intent=intent, goal=goal, by=by, subject=subject, priority=priority, admit=admit, using=using
         )
+        if session and started.status == DEBOUNCED:
+            raise UsageError(
+                f"{flow.__name__} puts its starts off, so there is no run yet to link to {session!r:.80}: link it when it is there."
+            )
         if session:
             link(started.id, session, using=using)
     return started

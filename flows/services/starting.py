@@ -8,7 +8,7 @@ Guard: the key is free; the intent, if one is given, is shared and active. A key
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,7 +24,7 @@ from flows.core.misuse import IntentClosed, KeyConflict, UnknownIntent
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import IntentStatus, Outcome, Status
-from flows.services import admitting, calendars, identify, inherit
+from flows.services import admitting, calendars, debounce, identify, inherit
 from flows.services.hinting import hint_ready
 from flows.store import locks
 from flows.store import start as store
@@ -87,6 +87,21 @@ class Origin:
 def start_runs(
     definition: Definition, runs: Iterable[tuple[str | None, Mapping[str, Any]]], origin: Origin, using: str
 ) -> list[Started]:
+    """Start runs given as (key, input), or put their starts off where the flow says so; the answers come in the order given.
+
+    Errors as `start_now`.
+    """
+    pause = debounce.pause_of(definition, origin)
+    if pause is None:
+        return start_now(definition, runs, origin, using)
+    _check_priority(origin.priority, definition)
+    ids = debounce.put_off(definition, _objects(definition, runs), origin, pause, using)
+    return [Started(one, None, one, debounce.DEBOUNCED, "", created=False) for one in ids]
+
+
+def start_now(
+    definition: Definition, runs: Iterable[tuple[str | None, Mapping[str, Any]]], origin: Origin, using: str
+) -> list[Started]:
     """Start runs given as (key, input), in one statement; the answers come in the order given.
 
     Raises:
@@ -101,9 +116,11 @@ def start_runs(
     if not unique:
         return []
     counted = origin.counted and admitting.applies(definition)
+    newest = debounce.newest_of(definition, origin)
     # One run without a given intent is one statement, and needs no transaction around it.
-    with committing("start", using) if counted or origin.intent is not None or len(unique) > 1 else nullcontext():
+    with committing("start", using) if counted or newest or origin.intent is not None or len(unique) > 1 else nullcontext():
         version = 1
+        keys = debounce.lock_newest(definition, newest, _inputs(unique), using) if newest is not None else {}
         try:
             if origin.intent is not None:
                 intent_id, version = _share_intent(origin.intent, using)
@@ -120,6 +137,7 @@ def start_runs(
         if version > 1:
             inherit.carry(definition, [new.id for new in unique if new.id in created], intent_id, version, using)
         waits = admitting.start(definition, _new(unique, created), using) if counted else set()
+        debounce.replace_older(definition, [(one.id, keys[one.id]) for one in unique if one.id in created & set(keys)], using)
         answers = [_answer(definition, new, made, waits) for new in prepared]
         ready = [
             (row.id, _queue(definition), definition.name, definition.start) for row in rows if row.created and row.id not in waits
@@ -137,7 +155,7 @@ def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], 
     text = payload.encode(dict(value), producer, conf.MAX_INPUT_BYTES)
     digest = canonical.digest(dict(value), producer)
     goal = origin.goal.strip() or f"{definition.name} {key or ''}".strip()
-    return store.NewWorkflow(new, new, key, text, digest, goal, _subject(origin.subject))
+    return store.NewWorkflow(new, new, key, text, digest, goal, identify.subject_text(origin.subject))
 
 
 def _check_priority(priority: object, definition: Definition) -> None:
@@ -150,13 +168,6 @@ def _check_priority(priority: object, definition: Definition) -> None:
 def _check_object(value: object, producer: str) -> None:
     if not isinstance(value, Mapping):
         raise PayloadError(producer, f"must be an object (a dict), got {type(value).__name__}")
-
-
-def _subject(subject: Any) -> str:
-    meta = getattr(subject, "_meta", None)
-    text = f"{meta.label_lower}:{subject.pk}" if meta is not None else str(subject or "")
-    payload.check_text(text, "the subject", payload.MAX_TEXT)
-    return text
 
 
 def _without_repeats(definition: Definition, prepared: Sequence[store.NewWorkflow]) -> list[store.NewWorkflow]:
@@ -228,7 +239,19 @@ def _common(definition: Definition, origin: Origin, intent_version: int, using: 
 def _new(unique: Sequence[store.NewWorkflow], created: set[UUID]) -> list[tuple[UUID, Mapping[str, Any]]]:
     """(id, input) of those that this call has made, in the order in which keys are locked."""
     made = [new for new in unique if new.id in created]
-    return [(new.id, payload.decode(json.loads(new.input))) for new in sorted(made, key=lambda new: (new.key or "", new.id))]
+    return _inputs(sorted(made, key=lambda new: (new.key or "", new.id)))
+
+
+def _inputs(new: Sequence[store.NewWorkflow]) -> list[tuple[UUID, Mapping[str, Any]]]:
+    return [(one.id, payload.decode(json.loads(one.input))) for one in new]
+
+
+def _objects(
+    definition: Definition, runs: Iterable[tuple[str | None, Mapping[str, Any]]]
+) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
+    for key, value in runs:
+        _check_object(value, f"the input of {definition.name}")
+        yield key, value
 
 
 def _answer(definition: Definition, new: store.NewWorkflow, made: Mapping[Any, store.StartedRow], waits: set[UUID]) -> Started:

@@ -8,17 +8,21 @@ It is a watch of the tick; while more may go it asks for its own next look, once
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from uuid import UUID
 
 from flows.conf import conf
 from flows.core.capacity import DEPENDENCY, DependencyStatus, Health, Terms, saved
+from flows.dispatch import after_commit, hints_for
 from flows.registry import Watch
 from flows.services import admitting
 from flows.services.capacity import health, probing, taking
 from flows.services.capacity.taking import PUMP, terms_of
-from flows.services.hinting import hint_ready
-from flows.store import dependencies, limits, slots
+from flows.services.hinting import FEW
+from flows.store import dependencies, limits, slots, tick
 from flows.store.limits import WAITING, Locked
 from flows.store.slots import Waiter
 from flows.store.sql import committing
@@ -102,8 +106,20 @@ def _let_in(limit: Locked, numbers: list[int], found: list[Waiter], using: str) 
         return admitting.admit(limit, numbers, found, using)
     ids = [one.workflow for one in found]
     slots.reserve(limit.id, numbers[: len(found)], ids, [one.seq for one in found], using)
-    hint_ready(slots.readmit([one.wait for one in found], limit.label, conf.PRIORITY_SECONDS, using), using)
+    _hint(slots.readmit([one.wait for one in found], limit.label, conf.PRIORITY_SECONDS, using), using)
     return len(found)
+
+
+def _hint(rows: Sequence[tuple[UUID, str, str, str]], using: str) -> None:
+    """One message each, as far as there are turns to take them: a message for several would have them run one after another."""
+    free = tick.slots(using) if len(rows) > FEW else {}
+    sent: Counter[str] = Counter()
+    hints = []
+    for row in rows:
+        sent[row[1]] += 1
+        if sent[row[1]] <= max(FEW, free.get(row[1], 0)):
+            hints += hints_for([row])
+    after_commit(hints, using)
 
 
 def _try(name: str, one: Waiter, using: str) -> None:

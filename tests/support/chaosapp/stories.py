@@ -116,6 +116,13 @@ def moved_at_wake(folder: str, key: str) -> None:
         carry_on(worker, moving.wake(worker, folder, key), key)
 
 
+def scarce(folder: str, key: str) -> None:
+    """Two runs that wait for what is scarce."""
+    from tests.support.chaosapp.scarce import scarce as told
+
+    told(folder, key)
+
+
 def patience(folder: str, key: str) -> None:
     """Its deadlines pass, and nobody answers."""
     from tests.support.chaosapp.patience import patience as told
@@ -154,6 +161,7 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "metered": metered,
     "fanning": fanning,
     "released": released,
+    "scarce": scarce,
     "patience": patience,
     "asked": asked,
     "town": town,

@@ -1,0 +1,76 @@
+"""What the clock does about start keys: starts what is due, and ends the runs that a newer one replaced. Both idempotent.
+
+    due ──► started under the id that was promised, the key free again      one transaction, the row held
+    older ──► cancelled (NEWER_STARTED) ──► forgotten                       its own transaction; a lost process leaves the row
+Race: two clocks: the row, with SKIP LOCKED. An older run that has ended meanwhile is only forgotten.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+from flows import registry
+from flows.conf import conf
+from flows.core import payload
+from flows.core.admission import Admission
+from flows.core.errors import PayloadError
+from flows.core.misuse import AdmissionRefused, IntentClosed, UnknownIntent, UnknownWorkflow
+from flows.registry import Watch
+from flows.services import control
+from flows.services.debounce import DEBOUNCE, NEWEST
+from flows.services.starting import Origin, start_now
+from flows.store import start_keys as store
+from flows.store.sql import committing
+from flows.store.start_keys import Due
+
+logger = logging.getLogger("outlast.flows")
+
+NEWER_STARTED = "NEWER_STARTED"
+#: A start that failed for a reason that may pass is tried again after this.
+AGAIN = timedelta(minutes=1)
+
+
+def fire(using: str) -> int:
+    """Start what is due, of the flows that this process knows; how many."""
+    flows, count = sorted({name for name, _ in registry.known()}), 0
+    while count < conf.SWEEP_BATCH:
+        with committing("debounced start", using):
+            due = store.lock_due(flows, using)
+            if due is None:
+                break
+            store.done(due.flow, due.key, _started(due, using), using)
+        count += 1
+    return count
+
+
+def _started(due: Due, using: str) -> timedelta | None:
+    """Start it; the span after which it is tried again, or None: it is done with."""
+    definition = registry.flow(due.flow).definition
+    said: Any = definition.admission
+    pause = said.debounce if isinstance(said, Admission) and said.debounce is not None else AGAIN
+    origin = Origin(**due.origin, ids=[due.workflow_id])
+    try:
+        start_now(definition, [(None, payload.decode(due.input))], origin, using)
+    except AdmissionRefused:
+        return max(pause, timedelta(seconds=1))
+    except (IntentClosed, UnknownIntent, PayloadError) as error:
+        logger.error("a start of %s that was put off cannot be made: %s", due.flow, error)
+    return None
+
+
+def end_older(using: str) -> int:
+    """Cancel the runs that a newer one replaced; how many."""
+    count = 0
+    for flow, key, runs in store.older(conf.SWEEP_BATCH, using):
+        for run in runs:
+            try:
+                count += bool(control.cancel(run, reason=NEWER_STARTED, using=using))
+            except UnknownWorkflow:
+                logger.warning("workflow %s, which a newer one replaced, is not there", run)
+            store.ended(flow, key, run, using)
+    return count
+
+
+WATCHES = (Watch(DEBOUNCE, store.DUE, fire), Watch(NEWEST, store.REPLACED, end_older))
