@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asgiref.sync import sync_to_async
 
+from flows.services.children.shown import ChildShown, children, retry_failed
 from flows.services.control import Answer, Controlled, Superseded, cancel, cancel_intent, pause, resume, supersede
 from flows.services.describe import Description, describe
 from flows.services.describe import list_workflows as list  # noqa: A004 - the verb's name in the documentation is flows.list
@@ -29,6 +30,7 @@ aredeliver = sync_to_async(redeliver)
 
 __all__ = [
     "Answer",
+    "ChildShown",
     "Controlled",
     "Description",
     "Ending",
@@ -51,6 +53,7 @@ __all__ = [
     "asupersede",
     "cancel",
     "cancel_intent",
+    "children",
     "describe",
     "get",
     "link",
@@ -60,6 +63,7 @@ __all__ = [
     "preview",
     "redeliver",
     "resume",
+    "retry_failed",
     "signal",
     "start",
     "start_many",

@@ -213,7 +213,7 @@ def _named(given: object) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """One ledger as it stands. `own`: the workflow's; else the intent's. `id` None: it is not made yet."""
+    """One ledger as it stands. `own`: the workflow's; `above`: that of a run above it; else the intent's. `id` None: it is not made yet."""
 
     id: int | None
     own: bool
@@ -223,6 +223,7 @@ class Ledger:
     kept: Decimal
     spent: Decimal
     reserved: Decimal
+    above: bool = False
 
     def left(self, *, privileged: bool) -> Decimal | None:
         """What can still be set aside; None: as much as you like. `privileged`: by verification, which may use what is kept."""
@@ -235,7 +236,7 @@ class Ledger:
         left = self.left(privileged=privileged)
         if left is None or (amount <= left if amount else left > ZERO):
             return ""
-        of = "the workflow's" if self.own else "the intent's"
+        of = "the workflow's" if self.own else "a parent's" if self.above else "the intent's"
         kept = f", {written(self.kind, self.kept)} of them kept for verification" if self.kept and not privileged else ""
         needs = f"; one attempt needs {written(self.kind, amount)}" if amount else ""
         spent, reserved, allowance = (written(self.kind, one) for one in (self.spent, self.reserved, self.allowance))

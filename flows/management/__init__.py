@@ -4,6 +4,7 @@
 MODULES = (
     "budgets",
     "calendars",
+    "children",
     "commitments",
     "dependencies",
     "events",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -108,6 +109,7 @@ class Workflow(models.Model):
             # Not `status = 'running'`: every hot arrow says that, and would read this index with its dead entries of every claim.
             models.Index(fields=["worker_id"], name="outlast_workflow_owned", condition=Q(worker_id__isnull=False)),
             models.Index(fields=["intent"], name="outlast_workflow_intent"),
+            GinIndex(fields=["ledgers"], name="outlast_workflow_ledgers", condition=Q(ledgers__isnull=False)),
             models.Index(fields=["user"], name="outlast_workflow_user", condition=Q(user__isnull=False)),
             models.Index(
                 fields=["status", "created_at"],

@@ -19,7 +19,7 @@ from uuid import UUID
 from flows import registry
 from flows.core.budget import MOST, ZERO, Amount, Budget, Ledger, amount_of, amounts_of, kind_of, plain, soft_limit, written
 from flows.core.misuse import OutcomeUnknown, UnknownIntent, UnknownWorkflow, UsageError
-from flows.core.protocol import SUSPENDED, BudgetEntryKind, BudgetKind, Status
+from flows.core.protocol import SUSPENDED, TERMINAL, BudgetEntryKind, BudgetKind, Status
 from flows.core.verdicts import Verdict
 from flows.models import Budget as Row
 from flows.models import Workflow
@@ -248,9 +248,10 @@ def raise_(
 
 
 def _of_workflow(workflow: Any, kind: BudgetKind, using: str) -> tuple[list[UUID], Ledger]:
-    """The locked run if it is live, and its locked ledger, made if need be."""
+    """The locked runs that are live of those that draw on it, the run and its children, and its locked ledger, made if need be."""
     row_id = identify.workflow_id(workflow)
-    if not locks.workflows([row_id], using):
+    drawing = store.lock_drawing_on(row_id, using)
+    if row_id not in drawing:
         raise UnknownWorkflow(workflow)
     row = Workflow.objects.using(using).get(pk=row_id)
     definition = registry.definition(row.flow_name, row.flow_version)
@@ -262,8 +263,7 @@ def _of_workflow(workflow: Any, kind: BudgetKind, using: str) -> tuple[list[UUID
     if found.id is None:
         budgets.make(row_id, [found], using)
         (found,) = budgets.ledgers(row_id, None, [kind.value], using, lock=True)
-    ended = row.status in {Status.COMPLETE, Status.FAILED, Status.CANCELLED, Status.SUPERSEDED}
-    return ([] if ended else [row_id]), found
+    return [one for one in drawing if one != row_id or row.status not in TERMINAL], found
 
 
 def _of_intent(intent: Any, kind: BudgetKind, using: str) -> tuple[list[UUID], Ledger]:

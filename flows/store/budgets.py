@@ -26,7 +26,8 @@ from flows.core.protocol import BudgetKind
 from flows.store.sql import run
 
 LEDGERS = """
-SELECT b.id, coalesce(b.workflow_id = %(workflow)s::uuid, false), b.kind, b.allowance, b.soft, b.kept, b.spent, b.reserved
+SELECT b.id, coalesce(b.workflow_id = %(workflow)s::uuid, false), b.kind, b.allowance, b.soft, b.kept, b.spent, b.reserved,
+    coalesce(b.workflow_id <> %(workflow)s::uuid, false)
 FROM outlast_budget b
 WHERE (b.workflow_id = ANY (%(workflows)s::uuid[]) OR b.intent_id = %(intent)s::uuid) AND b.kind = ANY (%(kinds)s::text[])
 ORDER BY b.workflow_id IS NULL, b.id
@@ -49,7 +50,7 @@ def ledgers(
     workflows = list(along) if along is not None else [workflow] if workflow is not None else []
     params = {"workflow": workflow, "workflows": workflows, "intent": intent, "kinds": list(kinds)}
     rows = run("lock budgets", LOCK, params, using) if lock else run("budgets", LEDGERS, params, using)
-    return [Ledger(row[0], row[1], BudgetKind(row[2]), *row[3:8]) for row in rows]
+    return [Ledger(row[0], row[1], BudgetKind(row[2]), *row[3:9]) for row in rows]
 
 
 MAKE = """

@@ -82,6 +82,31 @@ WHERE b.updated_at > flows_now() - interval '1 day' AND {OPEN} AND NOT EXISTS (
 LIMIT 100
 """
 
+#: A branch that is counted has a run that has ended, or none that was ever begun.
+MISCOUNTED = """
+SELECT b.parent_id, format('branch %s of its node is counted as %s, and its run %s is %s', b.number, b.status, b.workflow_id, w.status)
+FROM outlast_branch b JOIN outlast_workflow w ON w.id = b.workflow_id
+WHERE b.counted_at > flows_now() - interval '1 day' AND w.status NOT IN ('complete', 'failed', 'cancelled', 'superseded')
+LIMIT 100
+"""
+
+#: An open fan belongs to a live run of its generation, or to a child that is left to itself.
+UNJOINED = """
+SELECT f.workflow_id, format('the children of %s, visit %s, are waited for by nobody, and the fan is open', f.node, f.visit)
+FROM outlast_fan f JOIN outlast_workflow w ON w.id = f.workflow_id
+WHERE f.status = 'open' AND (f.awaited OR f.on_cancel <> 'abandon')
+  AND (w.status IN ('complete', 'failed', 'cancelled', 'superseded') OR w.epoch <> f.epoch)
+LIMIT 100
+"""
+
+#: A run that waits for its children before it ends has not ended before them.
+OUTLIVED = """
+SELECT f.workflow_id, format('it has ended, and %s children of %s that it waits for run', f.running, f.node)
+FROM outlast_fan f JOIN outlast_workflow w ON w.id = f.workflow_id
+WHERE f.on_cancel = 'wait' AND f.running > 0 AND w.status IN ('complete', 'failed', 'cancelled', 'superseded')
+LIMIT 100
+"""
+
 #: Name of the invariant → the query for what breaks it.
 INVARIANTS: dict[str, str] = {
     "no active workflow without owner or wait": OWNERLESS,
@@ -91,6 +116,9 @@ INVARIANTS: dict[str, str] = {
     "no active commitment without a servicing path": UNSERVICED,
     "no ledger that its entries do not add up to": UNBALANCED,
     "no budget set aside for an attempt that has ended": UNSETTLED,
+    "no counted branch whose run has not ended": MISCOUNTED,
+    "no open fan that nobody will close": UNJOINED,
+    "no child that runs under an ended parent that waits for it": OUTLIVED,
 }
 
 

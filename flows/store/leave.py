@@ -213,3 +213,16 @@ ORDER BY id FOR UPDATE
 def lock_live_of_intent(intent_id: UUID, using: str) -> list[UUID]:
     """Lock every live workflow of an intent that is not already on the way to superseded, in id order."""
     return [row[0] for row in run("lock workflows of intent", LIVE_OF_INTENT, {"id": intent_id}, using)]
+
+
+DRAWING_ON = """
+SELECT id FROM outlast_workflow
+WHERE id = %(id)s::uuid
+   OR (ledgers @> ARRAY[%(id)s::uuid] AND status NOT IN ('complete', 'failed', 'cancelled', 'superseded'))
+ORDER BY id FOR UPDATE
+"""
+
+
+def lock_drawing_on(workflow: UUID, using: str) -> list[UUID]:
+    """Lock a workflow, and the live ones below it that draw on its ledgers, in id order."""
+    return [row[0] for row in run("lock workflows of ledger", DRAWING_ON, {"id": workflow}, using)]

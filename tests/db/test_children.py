@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import flows
-from flows import ABANDON, ALL, ANY, COMPLETE, FAILED, LEAVE, REQUEST, WAIT, Activity, Child, Deadline, End, Flow, Parallel
+from flows import ABANDON, ALL, ANY, COMPLETE, FAILED, LEAVE, REQUEST, WAIT, Activity, Child, Deadline, End, Flow, Parallel, api
 from flows.core.protocol import Status
 from flows.models import Branch, Event, Fan, Intent, Transition, Wait, Workflow
 from flows.services.children import feeding
@@ -30,6 +30,9 @@ from tests.support.branching import (
     over_slow,
     settle,
 )
+from tests.support.commanding import cli
+
+__all__ = ["cli"]
 
 pytestmark = pytest.mark.req("G4")
 
@@ -498,3 +501,32 @@ def test_a_suspended_child_counts_as_one_that_runs(worker: LocalWorker, declare:
     flows.resume(children(run)[0])
     settle(worker)
     assert status(run)[0] == "complete"
+
+
+# ---------------------------------------------------------------- people
+
+
+def test_failed_items_are_run_anew_while_they_are_waited_for(worker: LocalWorker, declare: Declare, cli: Any) -> None:
+    run = over_slow(declare, tolerate=1).start(keys("a", "b"))
+    worker.run()
+    flows.cancel(children(run)[0])
+    settle(worker)
+    shown = flows.children(run)
+    assert [(one.number, one.status) for one in shown] == [(1, "cancelled"), (2, "running")]
+    assert [one.number for one in flows.children(run, failed=True)] == [1]
+    assert "1 cancelled, 1 running" in cli("children", run.id).out + cli("children", run.id).err
+    assert cli("children", run.id, "--retry", "--json").json == {"again": 1}
+    assert flows.children(run)[0].id != shown[0].id
+    assert counters(run) == {"running": 2}
+    for name in "ab":
+        flows.signal(f"e{name}", "t.slow", key=name)
+    settle(worker)
+    assert (status(run)[0], counters(run)) == ("complete", {"succeeded": 2})
+    assert api.retry_failed(run) == 0
+
+
+def test_who_may_not_operate_runs_runs_nothing_anew(worker: LocalWorker, declare: Declare) -> None:
+    run = over_slow(declare, tolerate=1).start(keys("a", "b"))
+    worker.run()
+    with pytest.raises(flows.errors.NotPermitted):
+        api.retry_failed(run, by=factories.person("cat"), reason="again")

@@ -15,6 +15,7 @@ from flows.core.lint import (
     asks,
     budgets,
     capacity,
+    children,
     deadlines,
     declaration,
     effects,
@@ -70,6 +71,9 @@ RULES: tuple[Rule, ...] = (
     asks.answers_lead_on,
     events.parts_can_come,
     events.begins_for_somebody,
+    children.they_end,
+    children.failures_have_a_way,
+    children.as_many_as_can_be,
     *gates.RULES,
     *agents.RULES,
     loops.limits_count,
@@ -90,7 +94,7 @@ def problems(definition: Definition) -> list[Problem]:
 def problems_of_all(classes: Iterable[type[Flow]]) -> list[Problem]:
     """Everything that is wrong with these flows, each by itself and all together."""
     declared = list(dict.fromkeys(classes))
-    together = (*_repeated(declared), *versions.places_in_newer(declared))
+    together = (*_repeated(declared), *versions.places_in_newer(declared), *children.run_what_is_there(declared))
     return [*(found for cls in declared for found in problems(cls.definition)), *together]
 
 

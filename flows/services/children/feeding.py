@@ -20,8 +20,10 @@ from flows.core.definition import Definition
 from flows.core.errors import OutlastError
 from flows.core.misuse import UnknownFlow
 from flows.core.nodes.fanned import Fanned
+from flows.services import ledger
 from flows.services.starting import Origin, start_runs
 from flows.store import branches as store
+from flows.store import budgets
 from flows.store.branches import Taken
 from flows.store.fans import Locked
 from flows.store.sql import loads
@@ -48,7 +50,7 @@ def feed(fan: Locked, intent: object, room: int, using: str) -> int:
     taken = store.take(fan.id, room, using)
     if fan.depth + 1 > MAX_DEPTH:
         return store.refuse(fan.id, [one.number for one in taken], CHILD_TOO_DEEP, using)
-    origin = _origin(fan, intent)
+    origin = _origin(fan, intent, using)
     refused = 0
     for branch, group in groupby(taken, key=lambda one: one.name):
         definition = known.get(branch, known.get(""))
@@ -64,7 +66,7 @@ def _definition(fan: Locked, node: Fanned, branch: str) -> Definition | None:
         return None
 
 
-def _origin(fan: Locked, intent: object) -> Origin:
+def _origin(fan: Locked, intent: object, using: str) -> Origin:
     return Origin(
         intent=intent,
         user_id=fan.user_id,
@@ -74,16 +76,22 @@ def _origin(fan: Locked, intent: object) -> Origin:
         rank=fan.rank,
         parent=fan.workflow_id,
         depth=fan.depth + 1,
-        ledgers=_ledgers(fan),
+        ledgers=_ledgers(fan, using),
         tenant=fan.tenant,
         started_by=STARTED_BY,
     )
 
 
-def _ledgers(fan: Locked) -> list[UUID] | None:
-    """The ancestors on whose budgets a child draws: those of its parent that declare one, and the parent if it does."""
+def _ledgers(fan: Locked, using: str) -> list[UUID] | None:
+    """The ancestors on whose budgets a child draws: those of its parent that declare one, and the parent if it does.
+
+    Its ledgers are made here, for a child only draws on what is there; the parent is locked.
+    """
     definition = registry.definition(fan.flow_name, fan.flow_version)
     own = [fan.workflow_id] if definition is not None and definition.budget is not None else []
+    if own and definition is not None and definition.budget is not None:
+        missing = ledger.ledgers(definition, fan.workflow_id, None, definition.budget.amounts, using)
+        budgets.make(fan.workflow_id, [one for one in missing if one.id is None], using)
     above = [one for one in fan.ledgers or () if one != fan.workflow_id]
     return [*above, *own] or None
 

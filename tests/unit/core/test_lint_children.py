@@ -1,0 +1,97 @@
+"""Mistakes of nodes that start other runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flows.core import lint
+from flows.core.definition import Definition, Flow
+from flows.core.errors import DefinitionError
+from flows.core.lint import PREFIX
+from flows.core.nodes import COMPLETE, FAILED, Activity, Child, End, Map, Parallel
+from flows.core.nodes.fanned import Fanned
+from flows.core.policies import ESCALATE, RELEASE, Deadline
+from tests.support.flow_values import declare, work
+
+pytestmark = pytest.mark.req("G4", "G5")
+
+DAY = Deadline(days=1, then=ESCALATE)
+
+
+def flow(node: Fanned) -> Definition:
+    return declare(first=node, done=End(COMPLETE), lost=End(FAILED))
+
+
+def mapped(**options: Any) -> Definition:
+    return flow(Map(lambda state: [], **{"do": work, "deadline": DAY, "then": "done", "failed": "lost", **options}))
+
+
+def child(**options: Any) -> Definition:
+    return flow(Child("some-flow", **{"deadline": DAY, "completed": "done", "failed": "lost", **options}))
+
+
+WRONG: tuple[tuple[str, Callable[[], Definition]], ...] = (
+    ("E093", lambda: mapped(deadline=None)),
+    ("E093", lambda: flow(Parallel({"a": Activity(work)}, then="done", failed="lost"))),
+    ("E093", lambda: child(deadline=None)),
+    ("E094", lambda: child(failed="", cancelled="lost")),
+    ("E098", lambda: mapped(concurrency=0)),
+    ("E098", lambda: mapped(concurrency=1001)),
+    ("E098", lambda: mapped(concurrency=True)),
+    ("E052", lambda: mapped(deadline=Deadline(days=1, then=RELEASE, to="done"))),
+)
+RIGHT: tuple[Callable[[], Definition], ...] = (
+    mapped,
+    child,
+    lambda: mapped(concurrency=1000),
+    lambda: flow(Child("some-flow", wait=False, then="done", visits=None)),
+)
+
+
+@pytest.mark.parametrize(("code", "made"), WRONG, ids=[f"{code}-{number}" for number, (code, _) in enumerate(WRONG)])
+def test_what_is_wrong_is_found(code: str, made: Callable[[], Definition]) -> None:
+    found = [one for one in lint.problems(made()) if one.node == "first"]
+    assert [one.id for one in found] == [PREFIX + code]
+    assert found[0].hint
+
+
+@pytest.mark.parametrize("made", RIGHT)
+def test_what_is_right_is_not(made: Callable[[], Definition]) -> None:
+    assert [one for one in lint.problems(made()) if one.node == "first"] == []
+
+
+def test_a_flow_that_is_named_has_to_be_there() -> None:
+    class Runs(Flow):
+        first = Child("nowhere", completed="done", failed="done", deadline=DAY)
+        second = Child("there", completed="done", failed="done", deadline=DAY)
+        done = End(COMPLETE)
+
+    class There(Flow):
+        done = End(COMPLETE)
+
+    found = [one for one in lint.problems_of_all([Runs, There]) if one.id == PREFIX + "E091"]
+    assert [(one.node, "nowhere" in one.message) for one in found] == [("first", True)]
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda: Map(list, then="x"), "either do="),
+        (lambda: Map(list, do=work, child="a", then="x"), "either do="),
+        (lambda: Map(list, child="a", queue="x", then="x"), "takes no queue"),
+        (lambda: Map(list, do=work, tolerate="five", then="x"), "tolerate="),
+        (lambda: Map(list, child=7, then="x"), "child="),
+        (lambda: Parallel({}, then="x"), "1 to 100 branches"),
+        (lambda: Parallel({"a": Activity(work)}, join=2, then="x"), "from 1 to 1"),
+        (lambda: Parallel({"a": Activity(work)}, losers=RELEASE, then="x"), "losers="),
+        (lambda: Parallel({"a": Activity(work, on={ValueError: "x"})}, then="x"), "a plain one"),
+        (lambda: Child("a", then="x", completed="y"), "completed="),
+        (lambda: Child("a", wait=False, failed="y"), "goes on at once"),
+    ],
+)
+def test_what_cannot_be_is_refused_where_it_is_written(made: Callable[[], Any], says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        made()
