@@ -151,6 +151,13 @@ def guarded(folder: str, key: str) -> None:
     told(folder, key)
 
 
+def agent(folder: str, key: str) -> None:
+    """A turn of an agent, with twelve calls of its model."""
+    from tests.support.chaosapp.agent import agent as told
+
+    told(folder, key)
+
+
 STORIES: dict[str, Callable[[str, str], None]] = {
     "everything": everything,
     "bundle": bundle,
@@ -166,6 +173,7 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "asked": asked,
     "town": town,
     "guarded": guarded,
+    "agent": agent,
     "voyage": voyage("complete"),
     "voyage cancelled": voyage("cancelled"),
     "voyage cancelled in flight": voyage("cancelled in flight"),
