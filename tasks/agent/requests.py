@@ -39,9 +39,3 @@ async def request(attempt: Attempt, name: str, ask: Callable[[], Awaitable[Paid]
         if not raised or error.__cause__ is not raised[0]:
             raise
     raise raised[0]
-
-
-def meaning(error: Exception) -> Exception:
-    """What the run of an agent is over with: one of ours, where it stands for one."""
-    found = translate(error)
-    return found if isinstance(found, Exception) else error
