@@ -303,7 +303,7 @@ def settle_call(drawer: Drawer, using: str) -> bool:
     params = {"ids": [drawer.workflow], "seq": drawer.seq, "attempt": drawer.attempt, "call": drawer.call}
     if not run("lock open budgets", LOCK_CALL, params, using):
         return False
-    return bool(run("settle budgets", SETTLE_CALL, {**params, "known": True, "reason": ""}, using))
+    return bool(run("settle budgets", SETTLE_CALL, {**params, "known": True, "unused": False, "reason": ""}, using))
 
 
 def settle_all(workflows: Sequence[UUID], using: str, *, reason: str) -> bool:

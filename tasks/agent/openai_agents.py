@@ -64,17 +64,7 @@ def durable(
     Raises:
         DefinitionError: it could not work, with the way to write it.
     """
-    called = name or agent.name
-    if not _NAME.fullmatch(called):
-        raise DefinitionError(
-            f"The agent is called {called!r:.80}, and what it does is recorded under its name: give it one of letters, digits, '_', '.' and "
-            "'-', at most 60, by durable(…, name=…), and keep it."
-        )
-    if kept := _ELSEWHERE & set(options):
-        raise DefinitionError(
-            f"durable(…) of {called}: {', '.join(sorted(kept))} would keep a conversation elsewhere, to which each attempt adds again. Build "
-            "prompt= from the record instead."
-        )
+    called = _called(agent, name, options)
     guarded = Guarded(called, approvals, effects or {})
     config = run_config or RunConfig(tracing_disabled=True)
     Copies(Run(called, guarded, None)).of(agent)  # what could not work is said now
@@ -105,6 +95,26 @@ def durable(
     turn.__name__ = turn.__qualname__ = called
     vars(turn)["agent"] = agent  # the check of its client (W132) looks at it
     return turn
+
+
+def _called(agent: Agent[Any], name: str, options: Mapping[str, Any]) -> str:
+    """The name under which the agent is recorded.
+
+    Raises:
+        DefinitionError: it has none that lasts, or its conversation would be kept elsewhere.
+    """
+    called = name or agent.name
+    if not _NAME.fullmatch(called):
+        raise DefinitionError(
+            f"The agent is called {called!r:.80}, and what it does is recorded under its name: give it one of letters, digits, '_', '.' and "
+            "'-', at most 60, by durable(…, name=…), and keep it."
+        )
+    if kept := _ELSEWHERE & set(options):
+        raise DefinitionError(
+            f"durable(…) of {called}: {', '.join(sorted(kept))} would keep a conversation elsewhere, to which each attempt adds again. Build "
+            "prompt= from the record instead."
+        )
+    return called
 
 
 __all__ = ["durable"]
