@@ -37,9 +37,9 @@ from pydantic_ai.tools import ToolDenied
 
 from flows import Paid
 from tasks.agent.clients import no_retries
-from tasks.agent.errors import translate
 from tasks.agent.guarded import Guarded
 from tasks.agent.reasoning import without
+from tasks.agent.requests import request
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -197,28 +197,15 @@ class _Backend(JournalCallableOperationBackend[Any]):
 
 
 async def _model(run: Running, name: str, model: str, params: Any, body: Callable[[], Awaitable[Any]]) -> Any:
-    """A request to a model. What the client raises goes to the library as it is, and on record as what it means."""
-    request = getattr(params, "request_context", params)
-    raised: list[Exception] = []
+    """A request to a model, streamed or not."""
 
-    async def call() -> Paid:
+    async def ask() -> Paid:
         no_retries(params.run_context.model)
-        try:
-            answer = without(await body())
-        except Exception as error:
-            raised.append(error)
-            meaning = translate(error)
-            if meaning is error:
-                raise
-            raise meaning from error
+        answer = without(await body())
         return Paid(answer, usage=_usage(answer), model=str(answer.get("model_name") or ""))
 
-    try:
-        return await run.attempt.journal.amodel(name, call, prompt=_prompt(request.messages), model=model)
-    except Exception as error:
-        if not raised or error.__cause__ is not raised[0]:
-            raise
-    raise raised[0]
+    messages = getattr(params, "request_context", params).messages
+    return await request(run.attempt, name, ask, prompt=_prompt(messages), model=model)
 
 
 async def _tool(run: Running, name: str, params: Any, body: Callable[[], Awaitable[Any]]) -> Any:

@@ -13,25 +13,7 @@ from pydantic_ai import Agent, RunContext
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-#: What model and tools were asked, in order, and never forgot.
-asked: list[str] = []
-#: Places in that list at which the process is gone, before or after: {"before tool pay_back": BaseException()}.
-fatal: dict[str, BaseException] = {}
-
-
-class Killed(BaseException):
-    """The process is gone: nothing of it is committed any more."""
-
-
-def at(moment: str) -> None:
-    """The process may be gone here."""
-    if moment in fatal:
-        raise fatal.pop(moment)
-
-
-def happened(what: str) -> None:
-    asked.append(what)
-
+from tests.support.turnings import at, happened
 
 # ---------------------------------------------------------------- the agent of the documentation
 

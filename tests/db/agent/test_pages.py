@@ -55,3 +55,16 @@ def test_the_page_about_pydantic_ai_runs(written: Any, transactional_db: None) -
         ("tool", "cashier__function_toolset__<agent>.call_tool:order"),
         ("model", "cashier__model.request.test:test"),
     ]
+
+
+@pytest.mark.req("O1")
+def test_the_page_about_the_openai_agents_sdk_runs(written: Any, transactional_db: None) -> None:
+    pytest.importorskip("agents", reason="pip install 'outlast[openai-agents]'")
+    modules = written("openai-agents.md")
+    assert checks.check_flows(None) == []
+    modules["tests.test_return"].test_the_customer_gets_an_answer(None)
+    assert list(JournalEntry.objects.order_by("number").values_list("kind", "name")) == [
+        ("model", "clerk__model.request"),
+        ("tool", "clerk__tool:find_order"),
+        ("model", "clerk__model.request"),
+    ]

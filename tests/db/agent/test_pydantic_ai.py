@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,55 +20,40 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from approvals.models import Request
 from approvals.tools import Guard
 from flows import (
-    COMPLETE,
-    FAILED,
-    AgentTurn,
     Budget,
     Candidate,
-    DidNotHappen,
     Effect,
-    End,
-    Happened,
-    Retry,
     Spend,
     budgets,
-    seconds,
 )
 from flows.errors import DefinitionError
 from flows.models import JournalEntry, Operation
 from tasks.agent.pydantic_ai import durable
-from tests import factories
 from tests.factories import row, status
 from tests.support import bank
 from tests.support.approving import ROLE, World, world
-from tests.support.bank import Killed, asked, at, calls, cashier, fatal, happened, says, scripted, thinks
+from tests.support.bank import calls, cashier, says, scripted, thinks
 from tests.support.budgeting import amounts
 from tests.support.tooling import declare
+from tests.support.turnings import (
+    MONEY,
+    PLACES,
+    Killed,
+    ask_provider,
+    asked,
+    at,
+    entries,
+    fatal,
+    flow_of,
+    go_on,
+    happened,
+    quiet,
+    tell_again,
+)
 
-__all__ = ["declare", "world"]
+__all__ = ["declare", "quiet", "world"]
 
 pytestmark = [pytest.mark.req("O1", "B3", "B5", "F6"), pytest.mark.usefixtures("quiet")]
-
-AGAIN = Retry(max_attempts=3, initial=seconds(0), jitter=0, max_lost=40)
-
-
-@pytest.fixture
-def quiet() -> Iterator[None]:
-    asked.clear()
-    fatal.clear()
-    yield
-    assert not fatal, f"these places were not reached: {sorted(fatal)}"
-
-
-def entries(run: Any) -> list[tuple[str, str, str]]:
-    rows = JournalEntry.objects.filter(workflow_id=run.id).order_by("activity_seq", "number")
-    return [(one.kind, one.name, one.status) for one in rows]
-
-
-def flow_of(declare: Any, code: Any, budget: Budget | None = None, **more: Any) -> Any:
-    turn = AgentTurn(code, choices={"answered": "done", "nothing": "stopped"}, retry=AGAIN, **more)
-    done = End(COMPLETE, result=lambda state: state.results["think"]["value"])
-    return declare("t-agent", meta={"budget": budget} if budget else {}, think=turn, done=done, stopped=End(FAILED))
 
 
 def support(declare: Any) -> Any:
@@ -107,30 +91,11 @@ def test_names_of_units_are_persisted_and_stay(world: World, declare: Any) -> No
 
 # ---------------------------------------------------------------- crashes, approvals, effects
 
-MONEY = "pay_back"
 SCRIPT = (
     [thinks("the secret of it"), calls("lookup", order=7)],
     [calls(MONEY, order=7), calls("tell", customer="ann"), calls("lookup", order=8)],
     [thinks("the secret of it"), says("All is well.")],
 )
-#: Every place at which the process may be gone while the cashier works.
-PLACES = [
-    f"{when} {what}"
-    for what in ("model 0", "tool lookup", "model 1", "tool pay_back", "tool tell", "model 2")
-    for when in ("before", "after")
-]
-#: What happened at the provider, and what its own record would say.
-known: list[Any] = []
-
-
-def ask_provider(operation: Any) -> Any:
-    """Asked about a call of which nobody knows whether it happened."""
-    paid = [one for one in asked if one.startswith(f"tool {MONEY}")]
-    return Happened("paid back 1.00") if paid else DidNotHappen()
-
-
-def tell_again(operation: Any) -> Any:
-    return Happened("told") if "tool tell ann" in asked else DidNotHappen()
 
 
 def refunds(declare: Any, agent: Any = None, **more: Any) -> Any:
@@ -143,23 +108,6 @@ def refunds(declare: Any, agent: Any = None, **more: Any) -> Any:
         effects={MONEY: Effect(reconcile=ask_provider), "tell": Effect(reconcile=tell_again)},
     )
     return flow_of(declare, code, **more)
-
-
-def go_on(world: World, run: Any) -> None:
-    """Answer what is asked, reconcile what is in doubt, and let another worker take over where one is lost."""
-    for _ in range(12):
-        try:
-            world.worker.run()
-        except Killed:
-            factories.lose(world.worker)
-            world.worker = factories.another_worker()
-        for request in Request.objects.filter(workflow_id=run.id, status="pending"):
-            world.decide(request)
-        if status(run)[0] in ("complete", "failed"):
-            return
-        world.clock.move(minutes=5)
-        world.worker.tick()
-    raise AssertionError(f"the run does not end: {status(run)}, {entries(run)}")
 
 
 @pytest.mark.parametrize("place", ["", *PLACES])
