@@ -4,6 +4,7 @@ decide: each decision is a form with a reason, which the same service takes or r
 
 from flows.admin import (
     budgets,
+    calendars,
     commitments,
     dependencies,
     events,
@@ -12,12 +13,14 @@ from flows.admin import (
     records,
     releases,
     rules,
+    schedules,
     webhooks,
     workflow,
 )
 
 __all__ = [
     "budgets",
+    "calendars",
     "commitments",
     "dependencies",
     "events",
@@ -26,6 +29,7 @@ __all__ = [
     "records",
     "releases",
     "rules",
+    "schedules",
     "webhooks",
     "workflow",
 ]

@@ -9,5 +9,6 @@ MODULES = (
     "dependencies",
     "events",
     "replays",
+    "schedules",
     "webhooks",
 )

@@ -23,8 +23,8 @@ import flows
 from approvals.api import answer as fill_in
 from approvals.api import delegate
 from approvals.models import Pool, Request
-from flows import COMPLETE, Budget, Decision, End, Kept, Visits, policies, releases
-from flows.models import WebhookDelivery, WebhookRefusal, WebhookSource
+from flows import COMPLETE, Budget, Decision, End, Kept, Visits, calendars, policies, releases, schedules
+from flows.models import Occurrence, WebhookDelivery, WebhookRefusal, WebhookSource
 from flows.services.clock import now
 from flows.services.webhooks.bodies import packed
 from flows.store import gate
@@ -307,6 +307,16 @@ def _fill_webhooks() -> None:
     )
 
 
+def _fill_schedules() -> None:
+    """A calendar, a schedule, and an occurrence that was left away."""
+    calendars.publish("office", {"zone": "Europe/Vienna", "week": {"mon": ["09:00-17:00"]}}, reason=EVIL)
+    schedules.create(
+        "nightly", "t-page", cron="30 2 * * *", zone="Europe/Vienna", input={"said": EVIL}, calendar="office", reason=EVIL
+    )
+    schedules.backfill("nightly", since=now("default") - timedelta(days=3), until=now("default"), reason=EVIL)
+    Occurrence.objects.update(status="skipped", code="CALENDAR")
+
+
 def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     """Operations in doubt, a commitment, an event that nobody waits for, and a run that has used up its budget, which is given back."""
     doubting.probe_says.append(doubting.Unknown("The provider has been busy since this morning, and asks to be asked later"))
@@ -314,6 +324,7 @@ def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     doubting.in_doubt(world.worker, key="a-key-without-any-space-" * 8)
     doubting.HoldThenPay.start({}, key="release-of-the-website-2026-11")
     _fill_webhooks()
+    _fill_schedules()
     flows.signal("scene-1", "t.nobody", key="nobody", payload={"said": EVIL})
     flow = declare(
         "t-page",

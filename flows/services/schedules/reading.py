@@ -47,7 +47,7 @@ def made_of(row: ScheduleRow, changes: Mapping[str, Any]) -> Made:
         DefinitionError: it cannot be.
     """
     given = {
-        **_when(row),
+        **options_of(row.kind, row.expression),
         **{name: getattr(row, name) for name in _SAME},
         "input": payload.decode(row.input),
         "zone": row.time_zone,
@@ -59,13 +59,21 @@ def made_of(row: ScheduleRow, changes: Mapping[str, Any]) -> Made:
     return Made(row.name, given.pop("flow"), **given)
 
 
-def _when(row: ScheduleRow) -> dict[str, Any]:
-    match row.kind:
-        case Timing.INTERVAL:
-            return {"every": timedelta(seconds=float(row.expression))}
-        case Timing.ONCE:
-            return {"at": datetime.fromisoformat(row.expression)}
-    return {str(row.kind): row.expression}
+def options_of(kind: str, expression: str) -> dict[str, Any]:
+    """When, as `flows.Schedule` has it.
+
+    Raises:
+        DefinitionError: it cannot be read.
+    """
+    try:
+        match kind:
+            case Timing.INTERVAL:
+                return {"every": timedelta(seconds=float(expression))}
+            case Timing.ONCE:
+                return {"at": datetime.fromisoformat(expression)}
+    except (ValueError, OverflowError):
+        raise DefinitionError(f"{expression!r:.60} is not what a schedule of the kind {kind} has.") from None
+    return {str(kind): expression}
 
 
 def as_params(declared: Declared, user: Any) -> dict[str, Any]:
