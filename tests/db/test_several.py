@@ -273,3 +273,21 @@ def test_a_fill_is_whole_or_not_there(worker: LocalWorker, flow: Any, statement:
     assert flows.signal("d-a", "t.doc", key="a").answer == "accepted"
     worker.run()
     assert status(run)[0] == "complete"
+
+
+@pytest.mark.req("E2")
+def test_the_end_of_a_child_that_nobody_waits_for_is_one_of_several(worker: LocalWorker, declare: Any) -> None:
+    kid = declare("t-kid", one=Activity(factories.work, then="done"), done=End(COMPLETE, result=lambda state: 7))
+    nodes = {
+        "kid": flows.Child(kid, wait=False, then="both"),
+        "both": Wait(all=[On.ended("kid"), On("t.data", key="x")], deadline=END, then="done"),
+        "done": End(COMPLETE, result=lambda state: state.results["both"]["value"]["kid"]["result"]),
+    }
+    run = declare("t-parent-of-kid", **nodes).start({})
+    for _ in range(3):
+        worker.tick()
+        worker.run()
+    assert status(run) == ("waiting", "WAITING", "both")
+    flows.signal("e-x", "t.data", key="x")
+    worker.run()
+    assert (status(run)[0], result(run)) == ("complete", 7)
