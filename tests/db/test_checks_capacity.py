@@ -27,7 +27,9 @@ def things() -> Iterator[None]:
 
 
 def found() -> list[tuple[str, str]]:
-    return [(one.id.removeprefix("outlast_flows."), str(one.msg)) for one in checks.check_capacity(None)]
+    """Of the things of this module: others stay declared where their tests ran before."""
+    told = [(one.id.removeprefix("outlast_flows."), str(one.msg), str(one.obj or "")) for one in checks.check_capacity(None)]
+    return [(code, text) for code, text, where in told if code != "E088" or "t_needy" in where]
 
 
 def test_what_a_node_needs_is_declared(worker: LocalWorker, declare: Declare) -> None:

@@ -107,6 +107,7 @@ INSERT INTO outlast_commitment (workflow_id, activity_seq, node, visit, name, ki
 SELECT md5('w' || n)::uuid, 1, 'one', 1, 'hold', 'hold', 'r', 'released', true, false, '', '', now(), now(), ''
 FROM generate_series(1, %(count)s) n;
 INSERT INTO outlast_dependency (name, since) SELECT 'd' || n, now() FROM generate_series(1, 2000) n;
+INSERT INTO outlast_start_key (flow, key) SELECT 'f', 'k' || n FROM generate_series(1, 2000) n;
 
 INSERT INTO outlast_fan (id, workflow_id, node, visit, wait_id, kind, body, epoch, total, running, succeeded, failed, cancelled, skipped, need,
     tolerated, concurrency, on_cancel, on_lose, awaited, owing, status, opened_at, closed_at)
