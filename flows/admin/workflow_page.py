@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from flows.admin import candidates, operation_page, rendering
+from flows.admin import candidates, operation_page, rendering, turns
 from flows.core.deadlines import OF_WAITS
 from flows.core.protocol import ASKING, TERMINAL
 from flows.core.verdicts import Way
@@ -46,6 +46,7 @@ def context(obj: Workflow, chip: SafeString, using: str, url: Url) -> dict[str, 
         "effects": [operation_page.line(one, url) for one in effects[:MAX_ROWS]],
         "effects_more": len(effects) > MAX_ROWS,
         **candidates.section(obj.pk, using),
+        **turns.section(obj.pk, using),
         "timeline": _timeline(told),
         "timeline_more": len(told.timeline) > MAX_ROWS,
         "activities": list(activities),

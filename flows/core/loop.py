@@ -138,7 +138,7 @@ class Loop:
             )
         said = answer.recorded
         try:
-            payload.encode(said, "the answer of the model")
+            payload.text(said, "the answer of the model")
         except PayloadError as error:
             raise InvalidCandidate(f"the answer of the model cannot be stored: {error.problem}") from None
         return Paid(said, usage=answer.usage, model=answer.model)
@@ -160,7 +160,7 @@ class Loop:
 def _readable(arguments: Any) -> Any:
     """Arguments as JSON keeps them; what it cannot keep is no argument of any tool, and the model is told what is wrong with it."""
     try:
-        canonical.canonical(json.loads(payload.encode(arguments, "arguments")), "arguments")
+        canonical.canonical(json.loads(payload.text(arguments, "arguments")), "arguments")
     except PayloadError as error:
         return f"unreadable: {error.problem}"
     return arguments

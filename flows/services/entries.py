@@ -33,7 +33,7 @@ OURS = (ActivityTimeout, AmbiguousOutcome, DefinitionError, IntentSuperseded, Tu
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """How a call ended. `text`: its answer as JSON; "": it has none. `paid`: whether it may have used what was set aside for it."""
+    """How a call ended. `text`: its answer as plain JSON; "": none. `paid`: whether it may have used what was set aside for it."""
 
     status: EntryStatus
     text: str = ""
@@ -43,15 +43,20 @@ class Answered:
     paid: bool = True
 
     @property
+    def answer(self) -> Any:
+        """As every later attempt gets it."""
+        return payload.decode(json.loads(self.text)) if self.text else None
+
+    @property
     def hash(self) -> str:
         """Of the answer."""
-        return artifact.digest_of(json.loads(self.text)) if self.text else ""
+        return artifact.digest_of(self.answer) if self.text else ""
 
     def outcome(self, drawn: Drawn) -> store.Outcome:
         """As the entry is ended with it."""
         return store.Outcome(
             self.status,
-            self.text or None,
+            payload.encode(self.answer, "an answer") if self.text else None,
             self.hash,
             len(self.text.encode()),
             self.code,
@@ -66,7 +71,7 @@ class Answered:
         return replace(
             entry,
             status=self.status,
-            answer=json.loads(self.text) if self.text else None,
+            answer=self.answer,
             answer_hash=self.hash,
             answer_bytes=len(self.text.encode()),
             code=self.code,
@@ -84,12 +89,22 @@ def answered(entry: Entry, given: Any, producer: str) -> Answered:
         PayloadError: it cannot be stored: it is not JSON, too large, or holds a model's reasoning.
     """
     if entry.kind is not EntryKind.MODEL:
-        return Answered(EntryStatus.DONE, payload.encode(given, f"the answer of {producer}", conf.MAX_RESULT_BYTES))
+        return Answered(EntryStatus.DONE, payload.text(given, f"the answer of {producer}", conf.MAX_RESULT_BYTES))
     paid = given if isinstance(given, Paid) else Paid(given)
     without_reasoning(paid.answer, f"the answer of {producer}")
-    text = payload.encode(paid.answer, f"the answer of {producer}", conf.MAX_RESULT_BYTES)
+    text = payload.text(paid.answer, f"the answer of {producer}", conf.MAX_RESULT_BYTES)
     kept = artifact.model_call(producer, paid.model or entry.model, usage=paid.usage)
     return Answered(EntryStatus.DONE, text, model=kept.model, usage=kept.usage)
+
+
+def sealed(entry: Entry) -> str | None:
+    """The arguments of an entry, as they are stored."""
+    return None if entry.request is None else payload.encode(entry.request, f"the arguments of {entry.name}")
+
+
+def opened(entry: Entry) -> Entry:
+    """An entry as it is stored, with its arguments and its answer as values."""
+    return replace(entry, request=payload.decode(entry.request), answer=payload.decode(entry.answer))
 
 
 def after_error(entry: Entry, error: BaseException, *, doubt: str, fatal: tuple[type[BaseException], ...]) -> Answered | None:
@@ -108,13 +123,20 @@ def after_error(entry: Entry, error: BaseException, *, doubt: str, fatal: tuple[
     nothing_done = effects.after_error(error) is effects.OperationStatus.FAILED
     if entry.kind is not EntryKind.TOOL or isinstance(error, (*OURS, *fatal)):
         return Answered(EntryStatus.FAILED, code=failure.code, model=entry.model, paid=not nothing_done)
-    said = error.problem if isinstance(error, PayloadError) else error.said if isinstance(error, ToolFailed) else str(error)
-    return Answered(EntryStatus.FAILED, dumps({"error": failure.code, "said": _clean(said)}), code=failure.code)
+    return Answered(EntryStatus.FAILED, dumps({"error": failure.code, "said": _clean(_said(error))}), code=failure.code)
+
+
+def _said(error: Exception) -> str:
+    """What a model is told of an error; what people said to a call that they did not allow is part of it."""
+    if isinstance(error, PayloadError | ToolFailed):
+        return error.problem if isinstance(error, PayloadError) else error.said
+    comment = getattr(error, "comment", "")
+    return f"{error}: {comment}" if comment else str(error)
 
 
 def tool_answer(name: str, made: Answered) -> ToolFailed:
     """A tool's own error, as the model is told of it now and by every later attempt."""
-    return ToolFailed(name, made.code, str(json.loads(made.text)["said"]))
+    return ToolFailed(name, made.code, str(made.answer["said"]))
 
 
 def drawn_by(entry: Entry, made: Answered | None, of_model: Mapping[BudgetKind, Decimal]) -> dict[BudgetKind, Decimal]:

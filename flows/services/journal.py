@@ -9,6 +9,7 @@ Race: two attempts at one visit: the fence. Crash between begin and record: the 
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -28,7 +29,7 @@ from flows.core.turns import MAX_REQUEST_BYTES, Entry, EntryKind, EntryStatus
 from flows.services import ledger
 from flows.services.authored import from_anywhere
 from flows.services.calling import Calling, Drawn, drawing
-from flows.services.entries import Answered, after_error, answered, drawn_by, tool_answer
+from flows.services.entries import Answered, after_error, answered, drawn_by, opened, sealed, tool_answer
 from flows.services.owned import Owned
 from flows.store import budgets
 from flows.store import journal as store
@@ -63,7 +64,7 @@ class Call:
         Raises:
             ToolFailed: it is a tool, and raised.
         """
-        answer = payload.decode(json.loads(json.dumps(self.entry.answer)))  # a copy: code cannot change the record
+        answer = copy.deepcopy(self.entry.answer)  # code cannot change the record
         if self.entry.failed:
             raise ToolFailed(self.entry.name, self.entry.code, str(answer.get("said", "")))
         return answer
@@ -165,16 +166,17 @@ class Journal:
 
     def _tool(self, name: str, arguments: Any, fatal: Errors) -> Call:
         producer = f"{name!r:.60} of {self._owned.label}: its arguments"
-        text = payload.encode(arguments, producer, conf.MAX_INPUT_BYTES)
-        kept = text if len(text.encode()) <= MAX_REQUEST_BYTES else None
-        return self._ask(EntryKind.TOOL, name, canonical.digest(json.loads(text), producer), kept, fatal=fatal)
+        text = payload.text(arguments, producer, conf.MAX_INPUT_BYTES)
+        value = payload.decode(json.loads(text))
+        kept = value if len(text.encode()) <= MAX_REQUEST_BYTES else None
+        return self._ask(EntryKind.TOOL, name, canonical.digest(value, producer), kept, fatal=fatal)
 
     def _unit(self, name: str, arguments: Any) -> Call:
         producer = f"{name!r:.60} of {self._owned.label}: its arguments"
         return self._ask(EntryKind.UNIT, name, "" if arguments is None else artifact.hash_of(arguments, producer), None)
 
     @from_anywhere
-    def _ask(self, kind: EntryKind, name: str, digest: str, request: str | None, *, model: str = "", fatal: Errors = ()) -> Call:
+    def _ask(self, kind: EntryKind, name: str, digest: str, request: Any, *, model: str = "", fatal: Errors = ()) -> Call:
         """Where this call stands: on record, or begun when this returns."""
         if not payload.is_name(name) or len(name) > MAX_NAME or len(name.splitlines()) > 1:
             raise PayloadError(f"a call of {self._owned.label}", f"its name is one line of at most {MAX_NAME} characters")
@@ -196,12 +198,12 @@ class Journal:
                         EntryStatus.BEGUN,
                         self._visit.attempt,
                         request_hash=place.digest,
-                        request=None if request is None else json.loads(request),
+                        request=request,
                         model=model,
                         release=self._owned.row.release,
                         within=outer.entry.number if outer is not None else 0,
                     )
-                    found = self._begun(begun, request)
+                    found = self._begun(begun)
                 else:
                     self._calling.drawn(found.guarded)
                 places.take(found)
@@ -212,7 +214,7 @@ class Journal:
     def _loaded(self) -> Places:
         if self._places is None:
             visit, using = self._visit, self._owned.using
-            found = {one.number: one for one in store.entries(visit.workflow, visit.seq, using)}
+            found = {one.number: opened(one) for one in store.entries(visit.workflow, visit.seq, using)}
             if any(one.status is EntryStatus.BEGUN for one in found.values()):
                 with committing("journal lose", using):
                     self._hold()
@@ -251,7 +253,7 @@ class Journal:
             DIVERGED, owned.row.id, owned.label, what, len(numbers),
         )  # fmt: skip
 
-    def _begun(self, entry: Entry, request: str | None) -> Entry:
+    def _begun(self, entry: Entry) -> Entry:
         """The entry and what the call may use, in one commit; the call may be made when this returns."""
         owned, using = self._owned, self._owned.using
         if not entry.number:
@@ -262,7 +264,7 @@ class Journal:
                 self._hold()
                 number = entry.number
                 if not number:
-                    number = store.begin(self._visit, entry, request, using)
+                    number = store.begin(self._visit, entry, sealed(entry), using)
                 elif not store.take_up(self._visit, number, using):
                     raise LostOwnership(f"entry {number} of {owned.label} was taken up by another attempt")
                 self._beat()
@@ -317,7 +319,7 @@ class Journal:
         """The answer, as every later attempt gets it."""
         made = answered(call.entry, given, f"{call.entry.name!r:.60} of {self._owned.label}")
         self._end(call, made)
-        return payload.decode(json.loads(made.text))
+        return made.answer
 
     def _raised(self, call: Call, error: BaseException) -> None:
         """What a call has raised: people are asked, an answer, a failure; or nobody knows, and it stays begun.

@@ -72,7 +72,7 @@ class Tools:
         """The call as it is recorded, and what is wrong with it; a model may ask for anything."""
         tool = self._tools.get(name) if isinstance(name, str) else None
         try:
-            payload.encode(arguments, "its arguments")
+            payload.text(arguments, "its arguments")
             canonical.digest(arguments, "its arguments")
         except PayloadError as error:
             shown = name if tool is not None else "unknown"

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 import flows
 from flows import budgets as verbs
-from flows.core.errors import BudgetPending, DefinitionError, LostOwnership, PayloadError, Transient, VerificationFailed
+from flows.core import payload
+from flows.core.errors import (
+    BudgetPending,
+    DefinitionError,
+    LostOwnership,
+    PayloadError,
+    Transient,
+    VerificationFailed,
+)
 from flows.core.turn_errors import ToolFailed
 from flows.core.turns import EntryKind, EntryStatus
 from flows.models import Candidate, JournalEntry
@@ -489,3 +498,55 @@ def test_entries_say_what_they_are() -> None:
     assert {kind.value for kind in EntryKind} == {"model", "tool", "unit"}
     assert {status.value for status in EntryStatus} == {"begun", "waiting", "done", "failed", "lost", "stale"}
     assert another_worker is not None
+
+
+@pytest.mark.req("O7")
+def test_what_a_codec_seals_is_found_again_and_reads_as_nothing(worker: LocalWorker, settings: Any) -> None:
+    settings.KEY_OF_TEST = base64.b64encode(bytes(range(32))).decode()
+    codec = {"BACKEND": "flows.codecs.AesGcm", "KEYS": ["setting:KEY_OF_TEST"]}
+    settings.OUTLAST = {**getattr(settings, "OUTLAST", {}), "CODEC": codec}
+    fatal = [True]
+
+    def code(attempt: Any) -> Any:
+        said = attempt.journal.model("ask", says({"secret": "swordfish"}))
+        found = attempt.journal.tool("read", {"of": "swordfish"}, does(["swordfish"]))
+        with pytest.raises(ToolFailed, match="UNCLASSIFIED_ERROR") as caught:
+            attempt.journal.tool("fail", {}, does(ValueError("swordfish")))
+        if fatal:
+            raise Killed
+        seen = [one.answer for one in attempt.journal.entries]
+        return go([said, found, caught.value.said, seen])
+
+    try:
+        run = turn(code)
+        worker = die(worker)
+        fatal.clear()
+        worker.run()
+        assert len(asked) == 3, "nothing is called again"
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM outlast_journal j WHERE j::text LIKE '%%swordfish%%'")
+            assert cursor.fetchone() == (0,)
+        secret = {"secret": "swordfish"}
+        failed = {"error": "UNCLASSIFIED_ERROR", "said": "swordfish"}
+        assert payload.decode(row(run).result) == [secret, ["swordfish"], "swordfish", [secret, ["swordfish"], failed]]
+    finally:
+        payload.use(None)
+
+
+@pytest.mark.req("O7")
+def test_no_table_holds_a_models_reasoning(worker: LocalWorker) -> None:
+    """Refused parts, and what the prompt was: nothing of it is anywhere in the record."""
+    secret = "the-model-thinks-so"
+
+    def code(attempt: Any) -> Any:
+        attempt.journal.model("ask", says({"text": "yes"}), prompt=f"prompt {secret}")
+        return go(attempt.journal.model("think", says({"parts": [{"part_kind": "thinking", "content": secret}]})))
+
+    run = turn(code)
+    worker.run()
+    assert row(run).error_code == "PAYLOAD_INVALID"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename LIKE 'outlast%%'")
+        for (table,) in cursor.fetchall():
+            cursor.execute(f'SELECT count(*) FROM "{table}" t WHERE t::text LIKE %s', [f"%{secret}%"])
+            assert cursor.fetchone() == (0,), table

@@ -18,7 +18,7 @@ from flows.core import visible
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
-from flows.management import MODULES, decisions, find, given, graphs, intents, operations, releases, rules, versions, words
+from flows.management import MODULES, decisions, find, given, graphs, intents, operations, releases, rules, turns, versions, words
 from flows.management.verbs import Report, Verb
 from flows.services import control, describe, identify, invariants, preview
 from flows.services.control import Answer, Controlled
@@ -162,8 +162,10 @@ class Command(BaseCommand):
         found = describe.describe(find.workflow(id, using), using=using)
         rows = list(operations.of(found.id, using))
         made = decisions.of(found.id, using)
-        text = "\n\n".join(part for part in (words.description(found), operations.of_run(rows), decisions.as_table(made)) if part)
-        self._put({**dataclasses.asdict(found), "operations": operations.as_data(rows), "candidates": made}, text, options)
+        calls = turns.of(found.id, using)
+        parts = (words.description(found), operations.of_run(rows), decisions.as_table(made), turns.as_table(calls))
+        data = {**dataclasses.asdict(found), "operations": operations.as_data(rows), "candidates": made, "agent_turns": calls}
+        self._put(data, "\n\n".join(part for part in parts if part), options)
 
     def do_policy(self, **options: Any) -> None:
         """Policies: listed, published, adopted."""
