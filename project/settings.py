@@ -67,6 +67,7 @@ INSTALLED_APPS = [
     "project.agents.browser",
     "project.agents.coding",
     "project.agents.deployment",
+    "project.agents.research",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -1,0 +1,1 @@
+"""The research agent: an app to copy, and no part of Outlast."""
