@@ -16,7 +16,24 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 
 import flows
-from flows import COMPLETE, ESCALATE, FAIL, Activity, Ask, Commits, Deadline, End, Field, Flow, Servicing, Sleep, Wait, Window
+from flows import (
+    COMPLETE,
+    ESCALATE,
+    FAIL,
+    Activity,
+    Ask,
+    Commits,
+    Deadline,
+    End,
+    Field,
+    Flow,
+    Map,
+    On,
+    Servicing,
+    Sleep,
+    Wait,
+    Window,
+)
 from flows import calendars as faces
 from flows.checks import check_named
 from flows.core.calendars import parse
@@ -146,22 +163,35 @@ def test_what_cannot_be_counted_by_asks_a_person(
     assert status(run)[0] == "complete"
 
 
-def test_the_deadline_of_a_wait_in_business_time(worker: LocalWorker, clock: Clock, declare: Declare) -> None:
+BUSINESS = Deadline(business=timedelta(hours=1), calendar="halves", then=FAIL)
+WAITING = {
+    "event": lambda: Wait("t.cal", key="k", deadline=BUSINESS, then="done"),
+    "several": lambda: Wait(all=[On("t.cal", key="a"), On("t.cal", key="b")], deadline=BUSINESS, then="done"),
+    "children": lambda: Map(lambda state: [1], do=nothing, queue="nobody", deadline=BUSINESS, then="done"),
+}
+
+
+def nothing(attempt: Any) -> None:
+    """Nobody serves its queue."""
+
+
+@pytest.mark.parametrize("kind", WAITING)
+def test_the_deadline_of_a_wait_in_business_time(worker: LocalWorker, clock: Clock, declare: Declare, kind: str) -> None:
     faces.publish("halves", HALVES)
     clock.move(minutes=45 - durable.now(USING).minute)
-    deadline = Deadline(business=timedelta(hours=1), calendar="halves", then=FAIL)
-    flow = declare("t-cal-wait", wait=Wait("t.cal", key="k", deadline=deadline, then="done"), done=End(COMPLETE))
+    flow = declare("t-cal-wait", wait=WAITING[kind](), done=End(COMPLETE))
     run = flow.start({})
     hour = durable.now(USING).replace(minute=0, second=0, microsecond=0)
     worker.run()
     assert WaitRow.objects.get().deadline_at == due() == hour + timedelta(hours=2, minutes=30)
     clock.move(hours=1)
     worker.tick()
-    assert worker.run() == 0
+    worker.run()
+    assert status(run)[0] == "waiting"
     clock.move(hours=1)
     worker.tick()
     worker.run()
-    assert row(run).error_code == "WAIT_EXPIRED"
+    assert (row(run).status, row(run).error_code) == ("failed", "WAIT_EXPIRED")
 
 
 def test_a_question_and_a_flow_may_have_business_time_too(worker: LocalWorker, clock: Clock, declare: Declare) -> None:

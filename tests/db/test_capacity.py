@@ -416,6 +416,7 @@ def test_while_it_is_down_nobody_begins(worker: LocalWorker, paying: Any) -> Non
     assert pumped(worker) == 0
 
 
+@pytest.mark.failure("dependency recovers with a backlog")
 def test_one_is_tried_and_then_more_and_more(worker: LocalWorker, paying: Any, clock: Clock) -> None:
     runs = gone(worker, paying, 60)
     clock.move(seconds=31)

@@ -22,5 +22,8 @@ CASES: dict[str, str] = {
     "clock jumps": "timers fire once, and in time",
     "wake-up that reaches no decision": "no model is called",
     "checkpoint references deleted state": "the conflict is explained, and nothing stale is applied",
+    "dependency recovers with a backlog": "those who waited are let in at the declared rate, and no faster",
+    "worker dies in the middle of an agent's turn": "no effect twice, and only the call in flight is paid anew",
+    "prompt injection in what an agent reads": "it is data: route, approval, arguments and budget are those without it",
     "signed payload with instructions": "it is data between marks, and gives no right",
 }

@@ -16,7 +16,7 @@ from flows.core.joins import FAILED, REQUEST, Losers, OnCancel
 from flows.core.moves import Finish, Goto, Move, Park, Rest, Suspend
 from flows.core.nodes.activity import Activity
 from flows.core.nodes.base import Node, need_text
-from flows.core.nodes.expiry import WAIT_EXPIRED, deadline_target, expire
+from flows.core.nodes.expiry import WAIT_EXPIRED, deadline_target, expire, limits
 from flows.core.nodes.plain import COMPLETE, End
 from flows.core.policies import CANCEL, Deadline, Expiry
 from flows.core.protocol import Outcome, Status
@@ -126,8 +126,7 @@ class Fanned(Node):
             self.name,
             self.kind,
             f"waiting for {what}",
-            deadline=self.deadline.after if self.deadline else None,
-            on_expiry=self.deadline.word if self.deadline else "",
+            **limits(self.deadline, state),
             detail={
                 "form": self.form,
                 "body": self.body_words(state.flow),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flows.core import errors, turn_errors
+from flows.core import errors, misuse, turn_errors
 from flows.core.errors import ActivityError, OutlastError, Route, classify
 
 pytestmark = pytest.mark.req("B3")
@@ -79,9 +79,9 @@ def test_a_providers_wait_travels_with_the_failure_and_the_message_does_not() ->
 
 
 def test_usage_errors_end_in_the_way_out() -> None:
-    assert "`manage.py flows list`" in str(errors.UnknownWorkflow("x"))
-    assert "INSTALLED_APPS" in str(errors.UnknownFlow("x", ["b", "a"]))
-    assert "(known: a, b)" in str(errors.UnknownFlow("x", ["b", "a"]))
-    assert "use another key" in str(errors.KeyConflict("flow", "key"))
-    assert "flows.describe" in str(errors.UnknownIntent("x"))
-    assert "new intent" in str(errors.IntentClosed("x", "cancelled"))
+    assert "`manage.py flows list`" in str(misuse.UnknownWorkflow("x"))
+    assert "INSTALLED_APPS" in str(misuse.UnknownFlow("x", ["b", "a"]))
+    assert "(known: a, b)" in str(misuse.UnknownFlow("x", ["b", "a"]))
+    assert "use another key" in str(misuse.KeyConflict("flow", "key"))
+    assert "flows.describe" in str(misuse.UnknownIntent("x"))
+    assert "new intent" in str(misuse.IntentClosed("x", "cancelled"))
