@@ -12,7 +12,7 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser up chaos lint format bench designs replays inbox storm webhooks lock clean setup recovery
+.PHONY: help demo test test-browser up agents chaos lint format bench designs replays inbox storm webhooks lock clean setup recovery
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1	/' | expand -t 20
@@ -28,6 +28,9 @@ test: setup ## Runs every test but those in a browser (TESTS="-k name" or a path
 
 test-browser: setup ## The pages in a real Chromium, with pictures of them in .outlast/screenshots (THEMES=1: under Unfold and Jazzmin)
 	@exec $(SERVERS) run --purpose test --fresh -- $(BIN)/python -m $(if $(THEMES),project.dev.themes,project.dev.test --browser) $(TESTS)
+
+agents: setup ## The adapters of agent libraries with the lowest and the newest release of each (needs a package index)
+	@exec $(SERVERS) run --purpose test --fresh -- $(BIN)/python -m project.dev.agents
 
 chaos: setup ## Deployments against a faulty cloud while workers are killed: five minutes (N=100 DURATION=60 SEED=7)
 	@exec env $(if $(N),N=$(N)) $(if $(DURATION),DURATION=$(DURATION)) $(if $(SEED),SEED=$(SEED)) \

@@ -201,11 +201,20 @@ async def _model(run: Running, name: str, model: str, params: Any, body: Callabl
 
     async def ask() -> Paid:
         no_retries(params.run_context.model)
-        answer = without(await body())
-        return Paid(answer, usage=_usage(answer), model=str(answer.get("model_name") or ""))
+        answer = _whole(without(await body()))
+        response = answer.get("response", answer)
+        return Paid(answer, usage=_usage(response), model=str(response.get("model_name") or ""))
 
     messages = getattr(params, "request_context", params).messages
     return await request(run.attempt, name, ask, prompt=_prompt(messages), model=model)
+
+
+def _whole(answer: Any) -> Any:
+    """A streamed answer without its stream, which releases before 2.60 put beside it, reasoning included; its parts stand for that."""
+    if not (isinstance(answer, Mapping) and "response" in answer):
+        return answer
+    parts = enumerate(answer["response"]["parts"])
+    return {**answer, "events": [{"event_kind": "part_start", "index": number, "part": part} for number, part in parts]}
 
 
 async def _tool(run: Running, name: str, params: Any, body: Callable[[], Awaitable[Any]]) -> Any:
