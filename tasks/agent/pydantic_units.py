@@ -13,7 +13,6 @@ Crash: the unit in flight is made anew, unless it is an operation (`guarded`). R
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -32,12 +31,12 @@ from pydantic_ai.durable_exec import (
     ToolsetCallToolId,
 )
 from pydantic_ai.exceptions import UserError
-from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.tools import ToolDenied
 
 from flows import Paid
 from tasks.agent.clients import no_retries
 from tasks.agent.guarded import Guarded
+from tasks.agent.pydantic_records import prompt_of, returned, usage_of, whole
 from tasks.agent.reasoning import without
 from tasks.agent.requests import request
 
@@ -46,9 +45,6 @@ if TYPE_CHECKING:
     from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, RunContext, ToolDefinition
 
     from flows.services.attempt import Attempt
-
-#: What differs between two requests that ask for the same.
-_PASSING = frozenset({"timestamp", "run_id", "conversation_id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,20 +197,12 @@ async def _model(run: Running, name: str, model: str, params: Any, body: Callabl
 
     async def ask() -> Paid:
         no_retries(params.run_context.model)
-        answer = _whole(without(await body()))
+        answer = whole(without(await body()))
         response = answer.get("response", answer)
-        return Paid(answer, usage=_usage(response), model=str(response.get("model_name") or ""))
+        return Paid(answer, usage=usage_of(response), model=str(response.get("model_name") or ""))
 
     messages = getattr(params, "request_context", params).messages
-    return await request(run.attempt, name, ask, prompt=_prompt(messages), model=model)
-
-
-def _whole(answer: Any) -> Any:
-    """A streamed answer without its stream, which releases before 2.60 put beside it, reasoning included; its parts stand for that."""
-    if not (isinstance(answer, Mapping) and "response" in answer):
-        return answer
-    parts = enumerate(answer["response"]["parts"])
-    return {**answer, "events": [{"event_kind": "part_start", "index": number, "part": part} for number, part in parts]}
+    return await request(run.attempt, name, ask, prompt=prompt_of(messages), model=model)
 
 
 async def _tool(run: Running, name: str, params: Any, body: Callable[[], Awaitable[Any]]) -> Any:
@@ -228,41 +216,6 @@ async def _tool(run: Running, name: str, params: Any, body: Callable[[], Awaitab
         with guarded.call(tool, arguments, asks=asks) as made:
             if not made.done:
                 made.record(await body())
-        return _returned(made.evidence)
+        return returned(made.evidence)
 
     return await run.attempt.journal.atool(name, arguments, call, fatal=(Exception,))
-
-
-def _returned(evidence: Any) -> Any:
-    """The library's record of a call. What a reconcile function or a person has found out about one is what the tool returned."""
-    if isinstance(evidence, Mapping) and evidence.get("kind") in _RECORDED:
-        return evidence
-    return {"kind": "tool_return", "result": evidence}
-
-
-#: How the library records what a tool did.
-_RECORDED = frozenset({"tool_return", "tool_content_result", "approval_required", "call_deferred", "model_retry", "validation_error",
-                       "tool_failed", "run_cancelled"})  # fmt: skip
-
-
-def _prompt(messages: Any) -> Any:
-    """What was asked, for its hash: equal requests have equal ones."""
-    return _lasting(json.loads(ModelMessagesTypeAdapter.dump_json(messages)))
-
-
-def _lasting(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _lasting(inner) for key, inner in value.items() if key not in _PASSING}
-    return [_lasting(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _usage(answer: Mapping[str, Any]) -> dict[str, Any]:
-    said = answer.get("usage") or {}
-    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-    used: dict[str, Any] = {name: int(said.get(name) or 0) for name in names}
-    reasoning = said.get("output_reasoning_tokens") or (said.get("details") or {}).get("reasoning_tokens")
-    if reasoning:
-        used["reasoning_tokens"] = int(reasoning)
-    if said.get("cost") is not None:
-        used["cost"] = str(said["cost"])
-    return used
