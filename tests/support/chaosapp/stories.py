@@ -20,7 +20,7 @@ from tests.support.chaosapp import moving
 from tests.support.chaosapp.flows import Everything, Three
 from tests.support.chaosapp.released import released
 
-ROLE, CODING_ROLE = "chaos-reviewer", "release-manager"
+ROLE, CODING_ROLE, RESEARCH_ROLE = "chaos-reviewer", "release-manager", "research-editor"
 COMMENT = "Good. Please mention the new version in the changelog."
 ROUNDS = 60
 ENDED = {"complete", "failed", "cancelled", "superseded"}
@@ -144,6 +144,13 @@ def town(folder: str, key: str) -> None:
     told(folder, key)
 
 
+def research(folder: str, key: str) -> None:
+    """The research agent, on an archive of its own."""
+    from tests.support.chaosapp.research import research as told
+
+    told(folder, key)
+
+
 def guarded(folder: str, key: str) -> None:
     """Its tools ask people."""
     from tests.support.chaosapp.guarded import guarded as told
@@ -172,6 +179,7 @@ STORIES: dict[str, Callable[[str, str], None]] = {
     "patience": patience,
     "asked": asked,
     "town": town,
+    "research": research,
     "guarded": guarded,
     "agent": agent,
     "voyage": voyage("complete"),
@@ -261,7 +269,7 @@ def make_reviewer() -> None:
     from approvals.models import Pool
 
     reviewer = get_user_model().objects.create_superuser(ROLE)
-    reviewer.groups.add(*(Group.objects.create(name=name) for name in (ROLE, CODING_ROLE)))
+    reviewer.groups.add(*(Group.objects.create(name=name) for name in (ROLE, CODING_ROLE, RESEARCH_ROLE)))
     Pool.objects.create(name="chaos-pool").members.add(get_user_model().objects.create_superuser(f"{ROLE}-2"))
 
 
