@@ -40,8 +40,8 @@ class Teller(telling.Teller):
 
 @pytest.fixture
 def teller(make_site: Callable[..., Site], tmp_path: Path) -> Iterator[Teller]:
-    # One slice and no hints: what a run does depends on nothing but the story.
-    site = make_site(DISPATCHER="", SLICE_SECONDS=600)
+    # One slice and no hints, and no events of earlier runs that grow old: what a run does depends on nothing but the story.
+    site = make_site(DISPATCHER="", SLICE_SECONDS=600, EVENT_UNCLAIMED_SECONDS=10**8)
     nursery = Nursery(site.environ(), tmp_path / "nursery.log")
     try:
         yield Teller(site, nursery, tmp_path)

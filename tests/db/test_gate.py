@@ -15,7 +15,7 @@ from flows import policies
 from flows.core.errors import VerificationFailed
 from flows.core.misuse import CannotResumeAt
 from flows.models import BudgetEntry, Observation, Transition, Verdict, Workflow
-from flows.services import attempt as attempt_module
+from flows.services import attempting as attempt_module
 from flows.services import describe
 from flows.services.resuming import CheckpointConflict
 from flows.testing import Clock, LocalWorker, local_worker

@@ -263,7 +263,7 @@ def test_an_attempt_over_its_timeout_is_ended_from_outside(worker: LocalWorker, 
 
 def test_a_timeout_has_a_route_too(worker: LocalWorker, clock: Clock, declare: Any) -> None:
     flow = declare(
-        "t-slow",
+        "t-slow-route",
         one=flows.Activity(
             factories.work, retry=flows.Retry(max_attempts=1), on={flows.errors.ActivityTimeout: "ask"}, then="done"
         ),

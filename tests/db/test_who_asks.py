@@ -34,6 +34,8 @@ GIVEN: dict[Any, dict[str, Any]] = {
     api.pause: {"workflow": uuid4()},
     api.resume: {"workflow": uuid4()},
     api.migrate: {"workflow": uuid4()},
+    api.redeliver: {"event": 1, "reason": "x"},
+    api.retry_failed: {"workflow": uuid4(), "reason": "x"},
     policies.publish: {"name": "changes", "body": {}},
     policies.adopt: {"workflow": uuid4(), "reason": "x"},
     budgets.limit: {"intent": uuid4(), "model_calls": 1},

@@ -34,13 +34,14 @@ from flows.store import (
 from flows.store.sql import _numbered
 
 #: By which column of an index a row is found, in every statement that is about known rows.
-KEYS = re.compile(r"\b(workflow_id|id|intent_id|budget_id|event_id|event_type|flow_name|type|release|name) =")
+KEYS = re.compile(r"\b(workflow_id|id|intent_id|budget_id|event_id|wait_id|event_type|flow_name|type|release|name) =")
 #: These are about whatever is ready, due or waiting, and read the index of just that.
 MEANT = {
     ("CLAIM", "outlast_workflow_queue_rank_idx"),
     ("CLAIM_OFFERED", "outlast_workflow_queue_rank_idx"),
     ("DUE", "outlast_timer_due_at_idx"),
     ("COUNTS", "outlast_workflow_release_idx"),
+    ("COPY", "outlast_event_event_id_payload_hash_idx"),
 }
 STATEMENTS = {
     name: text

@@ -229,9 +229,9 @@ def test_what_the_run_needs_is_said(world: World) -> None:
 
 
 def test_so_many_times_and_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    from approvals.services import guard
+    from approvals.services import standing
 
-    monkeypatch.setattr(guard, "MAX_REQUESTS", 2)
+    monkeypatch.setattr(standing, "MAX_REQUESTS", 2)
     numbers = iter(range(100))
     run = begin(world, lambda attempt: refund(next(numbers)))
     for _ in range(2):
