@@ -26,7 +26,7 @@ from flows.services import events as inbox
 from flows.services import obligations
 from flows.services.children import feeding, leaving, stopping
 from flows.services.hinting import hint_ready
-from flows.store import branches, events, locks
+from flows.store import branches, chains, events, locks
 from flows.store import fans as store
 from flows.store.fans import Locked
 from flows.store.sql import committing, loads
@@ -150,12 +150,11 @@ def _say_ended(fan_id: int, using: str) -> None:
         if row.outcome:
             said = {**told(row), "status": joins.OF_OUTCOME.get(row.outcome, joins.FAILED)}
             name = f"{WORKFLOW_ENDED}:{row.child}"
+            key = str(chains.first_of(row.child, using))  # its parent knows the one that it has started
             try:
-                inbox.signal(name, WORKFLOW_ENDED, key=str(row.child), payload=said, using=using)
+                inbox.signal(name, WORKFLOW_ENDED, key=key, payload=said, using=using)
             except PayloadError:
-                inbox.signal(
-                    name, WORKFLOW_ENDED, key=str(row.child), payload={**said, "result": None, "left_out": True}, using=using
-                )
+                inbox.signal(name, WORKFLOW_ENDED, key=key, payload={**said, "result": None, "left_out": True}, using=using)
 
 
 def due(using: str) -> None:
