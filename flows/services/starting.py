@@ -161,7 +161,7 @@ def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], 
 
 
 def _check_priority(priority: object, definition: Definition) -> None:
-    if not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
+    if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > MAX_PRIORITY:
         raise PayloadError(
             f"the priority of {definition.name}", f"must be a whole number up to {MAX_PRIORITY}, got {priority!r:.80}"
         )

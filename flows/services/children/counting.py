@@ -24,6 +24,7 @@ from flows.core.joins import Counters, OnCancel
 from flows.core.protocol import IntentStatus, Status
 from flows.services import events as inbox
 from flows.services import obligations
+from flows.services.apart import apart
 from flows.services.children import feeding, leaving, stopping
 from flows.services.hinting import hint_ready
 from flows.store import branches, chains, events, locks
@@ -161,4 +162,5 @@ def due(using: str) -> None:
     """What the clock finds: children to cancel, and fans to count and to feed."""
     stopping.carry_out(using)
     for fan in store.due(conf.SWEEP_BATCH, using):
-        settle(fan, using)
+        with apart(f"the count of fan {fan}", using):
+            settle(fan, using)

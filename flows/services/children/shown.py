@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from flows.core.errors import PayloadError
 from flows.core.ids import new_id
 from flows.core.joins import CANCELLED, FAILED
 from flows.models import Branch, Fan, FanStatus
@@ -45,8 +46,12 @@ def children(
     Args:
         failed: only those that failed or were cancelled. after: of each fan, only numbers after this one. limit: at most so many of each fan.
     Raises:
-        UnknownWorkflow: there is none.
+        UnknownWorkflow: there is none. PayloadError: `after` or `limit` is no number of rows.
     """
+    given: tuple[tuple[str, Any], ...] = (("after=", after), ("limit=", limit))
+    for option, value in given:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
+            raise PayloadError(option, f"is a whole number from 0, got {value!r:.60}")
     alias = identify.alias(using)
     run = identify.get(workflow, alias)
     statuses = (FAILED, CANCELLED) if failed else None

@@ -84,6 +84,8 @@ def as_params(declared: Declared, user: Any) -> dict[str, Any]:
     """
     spec = declared.spec
     producer = f"the input of schedule {declared.name!r:.80}"
+    for option in ("flow_name", "user", "calendar", "tenant"):
+        payload.check_text(getattr(declared, option), f"{option} of schedule {declared.name!r:.80}", payload.MAX_NAME)
     return {
         "flow_name": declared.flow_name,
         "input": payload.encode(dict(declared.input), producer, conf.MAX_INPUT_BYTES),
