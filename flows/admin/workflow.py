@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows import registry
-from flows.admin import controlling, migrating, rendering, ways, workflow_page
+from flows.admin import children, controlling, migrating, rendering, ways, workflow_page
 from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin, Shown, as_uuid
 from flows.admin.reasoned import ReasonedForm
 from flows.core import visible
@@ -197,6 +197,7 @@ class WorkflowAdmin(ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request),
             **page,
+            **children.section(obj, request.GET.dict(), self.alias, self.url),
             **migration,
             "controls": controls,
             "ways": ways.steps(obj, page["told"], {one["verb"] for one in controls} | migrates, self.alias, self.url),

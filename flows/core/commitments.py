@@ -19,6 +19,8 @@ from flows.core.effects import Effect, Function, Servicing
 from flows.core.errors import DefinitionError
 from flows.core.policies import Deadline
 
+#: The workflow holds something of which nobody has said what becomes of it.
+COMMITMENT_OPEN = "COMMITMENT_OPEN"
 #: What an activity with `commits=` and without an `effect=` is taken for.
 BEGINS = Effect(idempotent=True)
 

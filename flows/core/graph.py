@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from flows.core.definition import Definition
 from flows.core.drawing import HEIGHT, Arrow, Box, clean, draw
-from flows.core.nodes import Branch, Decision, End, Sleep
+from flows.core.nodes import Branch, ContinueAsNew, Decision, End, Sleep
 from flows.core.nodes.base import Node
 from flows.core.policies import Deadline
 
@@ -19,6 +19,7 @@ FILLS = {
     "event": "#e2ecfb",
     "timer": "#e2ecfb",
     "end": "#e6e6e6",
+    "continue": "#e6e6e6",
     "": "#e7f5e8",
 }
 
@@ -35,6 +36,8 @@ def arrows(definition: Definition) -> list[Arrow]:
 
 def details(node: Node) -> str:
     """The second line of a node: its kind, and the time it has."""
+    if isinstance(node, ContinueAsNew):
+        return "goes on as a new run"
     if isinstance(node, End):
         return node.outcome.lower()
     deadline = getattr(node, "deadline", None) or getattr(node, "expires", None)
@@ -87,13 +90,13 @@ def in_words(definition: Definition) -> str:
 
 
 def _radius(node: Node) -> float:
-    if isinstance(node, End):
+    if node.ends:
         return HEIGHT / 2
     return 2.0 if isinstance(node, Branch | Decision) else 8.0
 
 
 def _shape(node: Node) -> tuple[str, str]:
-    if isinstance(node, End):
+    if node.ends:
         return "([", "])"
     if isinstance(node, Branch | Decision):
         return "{{", "}}"

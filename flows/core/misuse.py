@@ -72,7 +72,7 @@ class UnknownEvent(UsageError):
     code = "UNKNOWN_EVENT"
 
     def __init__(self, event: object) -> None:
-        super().__init__(f"There is no event {event!s:.80}. `manage.py flows events list` shows those that are in the inbox.")
+        super().__init__(f"There is no event {event!r:.80}. `manage.py flows events list` shows those that are in the inbox.")
 
 
 class CannotRedeliver(UsageError):

@@ -31,6 +31,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from flows.core import canonical, legal, looked, recalled
+from flows.core.commitments import COMMITMENT_OPEN
 from flows.core.compare import described, differences
 from flows.core.course import ENGINE, FAILURES, Course, Kind
 from flows.core.decide import DEFINITION_FAULT, Decided, decide
@@ -39,15 +40,18 @@ from flows.core.errors import PayloadError
 from flows.core.failures import recorded
 from flows.core.fold import FIELDS
 from flows.core.history import BY_ENGINE, IN_DOUBT, Drift, History, Logged, Step
-from flows.core.moves import Move, Park, Run, Suspend
+from flows.core.moves import Finish, Move, Park, Run, Suspend
 from flows.core.nodes.activity import Activity, Decision
 from flows.core.nodes.approval import NOBODY_ELIGIBLE, Approval
+from flows.core.nodes.continued import CHILDREN_OPEN
 from flows.core.protocol import SUSPENDED, Outcome
 from flows.core.state import Completed, Entered, Failed, State, Trigger, Woken
 from flows.core.verdicts import Verdict
 
 #: Arrows of an attempt whose code has ended by itself.
 RETURNED = frozenset({"completed", "failed"})
+#: What was still open, for which a run did not continue as new: the rows that said so have moved on.
+NOT_CONTINUED = frozenset({COMMITMENT_OPEN, CHILDREN_OPEN})
 
 
 class Replay:
@@ -151,6 +155,9 @@ class Replay:
         if isinstance(decided.move, Park) and _asked_nobody(t):
             nobody = Suspend(decided.move.node, Outcome.HUMAN_REQUIRED, str(t.error_code), via=decided.move.via)
             return replace(decided, move=nobody)
+        if isinstance(decided.move, Finish) and decided.move.outcome is Outcome.CONTINUED and t.error_code in NOT_CONTINUED:
+            stopped = Suspend(decided.move.node, Outcome.HUMAN_REQUIRED, str(t.error_code), via=decided.move.via)
+            return replace(decided, move=stopped)
         return decided
 
     def _trigger(self, t: Logged, state: State) -> Trigger:

@@ -109,6 +109,7 @@ class Workflow(models.Model):
             # Not `status = 'running'`: every hot arrow says that, and would read this index with its dead entries of every claim.
             models.Index(fields=["worker_id"], name="outlast_workflow_owned", condition=Q(worker_id__isnull=False)),
             models.Index(fields=["intent"], name="outlast_workflow_intent"),
+            models.Index(fields=["chain"], name="outlast_workflow_chain", condition=Q(chain__isnull=False)),
             GinIndex(fields=["ledgers"], name="outlast_workflow_ledgers", condition=Q(ledgers__isnull=False)),
             models.Index(fields=["user"], name="outlast_workflow_user", condition=Q(user__isnull=False)),
             models.Index(

@@ -213,6 +213,10 @@ def encoded_result(owned: Owned, move: moves.Finish) -> str | None:
     """
     if move.result is None:
         return None
+    if move.outcome is Outcome.CONTINUED:
+        return payload.encode(
+            move.result, f"the input of the next {owned.row.flow_name}", min(conf.MAX_RESULT_BYTES, conf.MAX_INPUT_BYTES)
+        )
     return payload.encode(move.result, f"the result of {owned.row.flow_name}", conf.MAX_RESULT_BYTES)
 
 

@@ -18,7 +18,7 @@ from flows.core.misuse import CannotResumeAt, OutcomeUnknown, UnknownIntent, Unk
 from flows.core.protocol import LIVE, SUSPENDED, TERMINAL, IntentStatus, Outcome, Status
 from flows.dispatch import after_commit, hints_for
 from flows.models import Activity, Intent, Workflow
-from flows.services import identify, ledger, obligations
+from flows.services import debounce, identify, ledger, obligations
 from flows.services.start import Started, start
 from flows.store import leave as store
 from flows.store import locks
@@ -138,6 +138,8 @@ def supersede(
     if not goal.strip():
         raise PayloadError("the goal", "is empty: say what is wanted now, or end the intent with flows.cancel_intent")
     with committing("supersede", alias):
+        if flow is not None:
+            debounce.lock_ahead(flow.definition, [(key, {} if input is None else input)], alias)
         found = locks.intent(intent_id, alias)
         if found is None:
             raise UnknownIntent(intent)

@@ -108,6 +108,27 @@ def lock_newest(
     return keys
 
 
+def lock_ahead(definition: Definition, runs: Iterable[tuple[str | None, Any]], using: str) -> None:
+    """Lock the rows of starts, given as (key, input), before an intent that is locked for longer: who starts takes them in that order.
+
+    Raises:
+        PayloadError: a key cannot be stored.
+    """
+    said = definition.admission
+    if not isinstance(said, Admission):
+        return
+    keys: set[str] = set()
+    for key, value in runs:
+        if not isinstance(value, Mapping):  # the start says what is wrong with it
+            continue
+        if said.debounce is not None:
+            keys.add(_key(definition, said, key, value))
+        if said.newest is not None and (found := key_of(said.newest, value, f"the newest key of {definition.name}")):
+            keys.add(f"{NEWEST}:{found}")
+    for key in sorted(keys):
+        store.lock(definition.name, key, using)
+
+
 def replace_older(definition: Definition, keys: Sequence[tuple[UUID, str]], using: str) -> None:
     """These runs were started, in this order: each is the newest of its key now."""
     for run, key in keys:

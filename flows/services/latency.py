@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from flows.core import payload
+from flows.core.errors import PayloadError
 from flows.services import identify
 from flows.store import latency as store
+
+MOST_DAYS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +29,12 @@ def wake_ups(*, flow: str | None = None, days: int = 7, using: str | None = None
 
     Args:
         flow: of this flow only. days: of so many days, at least 1.
+    Raises:
+        PayloadError: one of them is none.
     """
+    if flow is not None:
+        payload.check_name(flow, "the flow")
+    given: Any = days
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 < given <= MOST_DAYS:
+        raise PayloadError("the number of days", f"is a whole number from 1 to {MOST_DAYS:,}, got {days!r:.60}")
     return [WakeUps(*row) for row in store.wake_ups(flow, days, identify.alias(using))]

@@ -21,6 +21,7 @@ from django.db import transaction
 
 from flows import registry
 from flows.conf import conf
+from flows.core import commitments as core
 from flows.core.effects import UNSETTLED, OperationKind, OperationStatus
 from flows.core.ids import mitigation_id
 from flows.core.nodes.activity import RETRIES_EXHAUSTED
@@ -45,7 +46,7 @@ CODES = {Status.CANCELLED: "CANCELLED", Status.SUPERSEDED: "INTENT_SUPERSEDED"}
 BAD_ENDS = (Status.FAILED, Status.CANCELLED, Status.SUPERSEDED)
 ESCALATED = "ESCALATED"
 #: The workflow holds something that has no release; a person says that it is fulfilled, transferred or deferred.
-COMMITMENT_OPEN = "COMMITMENT_OPEN"
+COMMITMENT_OPEN = core.COMMITMENT_OPEN
 
 
 def go_on(workflow: UUID, using: str, *, by_person: bool = False) -> None:

@@ -18,6 +18,7 @@ from flows.conf import conf
 from flows.core.events import EventType, Order, whole
 from flows.core.inbox import Place
 from flows.models import EventStatus
+from flows.services.apart import apart
 from flows.services.filling import Item
 from flows.store import locks, places
 from flows.store import streams as store
@@ -92,7 +93,7 @@ def close_gaps(deliver: Deliver, using: str) -> int:
     """Go on in streams whose gap is over; how many events were passed on. A transaction for each stream."""
     passed = 0
     for event_type, key in store.over(conf.SWEEP_BATCH, using):
-        with committing("close gap", using):
+        with apart(f"the gap of {event_type}", using), committing("close gap", using):
             locks.channel(event_type, key, using)
             passed += follow(event_type, key, deliver, using)
     return passed

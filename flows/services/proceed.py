@@ -26,7 +26,7 @@ from flows.core.protocol import Outcome, Status
 from flows.core.state import Completed, Failed, Trigger, Woken
 from flows.core.verdicts import Verdict
 from flows.dispatch import after_commit, hints_for
-from flows.services import arrows, control, effects, ledger, notices, obligations, parking, recording, releasing
+from flows.services import arrows, continuing, control, effects, ledger, notices, obligations, parking, recording, releasing
 from flows.services.arrows import Ending
 from flows.services.asking import stand_beside
 from flows.services.children import leaving
@@ -97,12 +97,17 @@ def ask(owned: Owned, trigger: Trigger) -> Decided:
 
 def _with_settled(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, ending: Ending | None) -> Progress | None:
     """The move, and with it what the ending knows besides: one commit."""
+    continues = continuing.continues(decided)
+    if continues:
+        continuing.count_first(owned)
     noted = recording.of(owned, trigger, decided, ending)
     if noted.empty:
         return _commit(owned, trigger, decided, keeping, ending)
     with recording.kept(owned), committing("effect", owned.using):
         if isinstance(decided.move, moves.Park):  # the lock order: the workflow is held from here on
             locks.channels(decided.move.channels, owned.using)
+        if continues:
+            continuing.share(owned)
         if not noted.before():
             raise parking.Again
         progress = _commit(owned, trigger, decided, keeping, ending)
@@ -135,6 +140,8 @@ def _commit(owned: Owned, trigger: Trigger, decided: Decided, keeping: Keeping, 
             return _doubt(owned, code, ending)
         case moves.Suspend() as move:
             return _leave(owned, arrows.suspend(owned, decided, move, ending))
+        case moves.Finish(outcome=Outcome.CONTINUED) as move:
+            return Progress.LEFT if continuing.go_on(owned, decided, move, ending) else None
         case moves.Finish() as move:
             if _is_plain_end(owned, trigger, decided, move, ending):
                 return _complete(owned, move, ending)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from flows.core import payload
 from flows.core.misuse import CannotRedeliver, UnknownEvent
 from flows.models import Event, EventStatus, Redelivery, Wait
 from flows.services import identify, ordering, warrant
@@ -87,7 +88,8 @@ def get(event: Any, *, using: str | None = None) -> Event:
     if isinstance(event, int) and not isinstance(event, bool):
         row = rows.filter(pk=event).first() if abs(event) < 2**63 else None
     else:
-        row = rows.filter(event_id=str(event)).exclude(status=EventStatus.CONFLICT).first()
+        known = payload.is_name(str(event))
+        row = rows.filter(event_id=str(event)).exclude(status=EventStatus.CONFLICT).first() if known else None
     if row is None:
         raise UnknownEvent(event)
     return row

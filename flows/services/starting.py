@@ -59,7 +59,8 @@ class Origin:
         parent: the run that has them started; depth: how many ancestors they have.
         ledgers: the ancestors on whose budgets they draw; None: on their own alone. chain: the first run of those that continue as new.
         tenant: for whom capacity is counted. started_by: what began them: "schedule:NAME", "event:ID", "child".
-        ids: the ids that they get, in order; None: new ones. admit: new runs are counted, and may have to wait; False: they are obligations.
+        ids: the ids that they get, in order; None: new ones. digest: of the input by which their key is known; "": that of their own.
+        admit: new runs are counted, and may have to wait; False: they are obligations.
     """
 
     intent: Any = None
@@ -76,6 +77,7 @@ class Origin:
     tenant: str = ""
     started_by: str = ""
     ids: Sequence[UUID] | None = None
+    digest: str = ""
     admit: bool = True
 
     @property
@@ -134,7 +136,7 @@ def start_now(
         if len(rows) < len(unique):
             rows += store.taken(definition.name, [new.key for new in unique if new.id not in created and new.key], using)
         made = {row.key if row.key is not None else row.id: row for row in rows}
-        if version > 1:
+        if version > 1 and origin.chain is None:  # who continues draws on what the first run has
             inherit.carry(definition, [new.id for new in unique if new.id in created], intent_id, version, using)
         waits = admitting.start(definition, _new(unique, created), using) if counted else set()
         debounce.replace_older(definition, [(one.id, keys[one.id]) for one in unique if one.id in created & set(keys)], using)
@@ -153,13 +155,13 @@ def _prepare(definition: Definition, key: str | None, value: Mapping[str, Any], 
         payload.check_name(key, f"the key of {definition.name}")
     payload.check_text(origin.goal, f"the goal of {definition.name}", payload.MAX_TEXT)
     text = payload.encode(dict(value), producer, conf.MAX_INPUT_BYTES)
-    digest = canonical.digest(dict(value), producer)
+    digest = origin.digest or canonical.digest(dict(value), producer)
     goal = origin.goal.strip() or f"{definition.name} {key or ''}".strip()
     return store.NewWorkflow(new, new, key, text, digest, goal, identify.subject_text(origin.subject))
 
 
 def _check_priority(priority: object, definition: Definition) -> None:
-    if not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
+    if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > MAX_PRIORITY:
         raise PayloadError(
             f"the priority of {definition.name}", f"must be a whole number up to {MAX_PRIORITY}, got {priority!r:.80}"
         )

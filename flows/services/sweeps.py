@@ -6,8 +6,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from django.db import connections
-
 from flows import registry
 from flows.conf import conf
 from flows.core.protocol import AttemptOutcome
@@ -15,6 +13,7 @@ from flows.core.retry import timeout_failure
 from flows.core.state import Failed
 from flows.dispatch import PER_MESSAGE, after_commit, hints_for, look_soon, publish, service
 from flows.services import arrows, breach, deadlines, ledger, obligations, releasing
+from flows.services.apart import apart
 from flows.services.hinting import hint_ready
 from flows.services.owned import Owned, build
 from flows.services.proceed import Keeping, Progress, proceed
@@ -71,13 +70,8 @@ def run_watch(name: str, using: str) -> None:
     watch = registry.watch(name)
     if watch is None:  # asked for by a process with more apps than this one
         return
-    try:
+    with apart(f"the watch {name}", using):
         watch.run(using)
-    except Exception:
-        logger.exception("the watch %s failed", name)
-        raw = connections[using].connection
-        if raw is None or raw.closed:
-            raise
 
 
 def is_idle(using: str) -> bool:

@@ -101,12 +101,10 @@ def move_on(wait: int, label: str, reason: str, using: str) -> None:
 
 
 ADMITTED = """
-DELETE FROM outlast_deferred d
-WHERE d.workflow_id = ANY (%(ids)s::uuid[]) OR NOT EXISTS (
-    SELECT FROM outlast_wait o WHERE o.workflow_id = d.workflow_id AND o.closed_at IS NULL AND o.kind = 'resource')
+DELETE FROM outlast_deferred WHERE workflow_id = ANY (%(ids)s::uuid[])
 """
 
 
 def admitted(ids: Sequence[UUID], using: str) -> None:
-    """These runs are let in; what others needed that have ended meanwhile is forgotten, too."""
+    """These runs are let in, or have ended: what they still needed is forgotten. By its key: many wait where little is let in."""
     run("forget deferred", ADMITTED, {"ids": list(ids)}, using)

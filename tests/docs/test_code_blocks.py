@@ -53,6 +53,7 @@ KINDS = (
     flows.Pipeline,
     flows.Parallel,
     flows.Child,
+    flows.ContinueAsNew,
     flows.End,
 )
 POLICIES = (
@@ -182,7 +183,7 @@ def test_the_flow_of_the_page_about_forms_passes_the_checks() -> None:
 def test_the_flows_of_the_page_about_composition_pass_the_checks() -> None:
     with written_in(COMPOSITION):
         own = [flow.__name__ for flow in declared.DECLARED if not flow.made_for]
-        assert own == ["ConvertAll", "AskBoth", "Audit", "Release"]
+        assert own == ["ConvertAll", "AskBoth", "Audit", "Release", "Account"]
 
 
 def test_the_flows_of_the_page_about_events_pass_the_checks() -> None:

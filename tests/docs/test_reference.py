@@ -9,7 +9,7 @@ import pytest
 
 from flows.conf import DEFAULTS
 from flows.core import deadlines, decide, effects, errors, releases, verdicts
-from flows.core.nodes import activity, approval, ask, waits
+from flows.core.nodes import activity, approval, ask, continued, waits
 from flows.core.protocol import MOVES, WAIT_KINDS
 from flows.services import obligations, servicing, settling
 
@@ -41,7 +41,7 @@ def test_each_code_is_documented() -> None:
         errors.UNCLASSIFIED,
         effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, effects.LOOKS_LOST,
         servicing.NOT_DECLARED, obligations.ESCALATED,
-        obligations.COMMITMENT_OPEN, settling.LATE_EFFECT,
+        obligations.COMMITMENT_OPEN, settling.LATE_EFFECT, continued.CHILDREN_OPEN,
         verdicts.Verdict.BUDGET_EXHAUSTED,
         releases.RELEASE_CHANGED, releases.RELEASE_NOT_OFFERED, verdicts.Verdict.RELEASE_INCOMPATIBLE,
         verdicts.Verdict.WORKFLOW_MIGRATION_REQUIRED, verdicts.Verdict.APPROVAL_REQUIRED, verdicts.Verdict.CANDIDATE_INVALID,

@@ -59,6 +59,8 @@ READS = {
     "uncounted",
     "branches",
     "children to stop",
+    "open of workflow",
+    "first of chain",
     "awaited children",
     "wake cause",
     "release fact",

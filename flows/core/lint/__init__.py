@@ -74,6 +74,7 @@ RULES: tuple[Rule, ...] = (
     children.they_end,
     children.failures_have_a_way,
     children.as_many_as_can_be,
+    children.continues_with_nothing_owed,
     *gates.RULES,
     *agents.RULES,
     loops.limits_count,

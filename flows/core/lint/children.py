@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from flows.core.commitments import Commits
 from flows.core.definition import Flow
 from flows.core.lint.problem import Problem, problem
-from flows.core.lint.view import View
-from flows.core.nodes import Child, Fanned, Map
+from flows.core.lint.view import View, reachable
+from flows.core.nodes import Child, ContinueAsNew, Fanned, Map
 
 MOST_AT_ONCE = 1000
 
@@ -36,6 +37,24 @@ def as_many_as_can_be(view: View) -> Iterator[Problem]:
         if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= MOST_AT_ONCE:
             hint = f"Give a number from 1 to {MOST_AT_ONCE:,}: concurrency=20."
             yield view.problem("E098", f"Node {name!r}: concurrency is {given!r:.60}.", hint, name)
+
+
+def continues_with_nothing_owed(view: View) -> Iterator[Problem]:
+    """What a run holds is not the next run's: on each way to a ContinueAsNew it is fulfilled."""
+    begun = [(name, one) for name in view.nodes for one in _begun(view, name)]
+    for name, commitment in begun:
+        edges = [edge for edge in view.all_edges() if view.option(edge.source, "fulfils") != commitment or not edge.result]
+        for then in sorted(reachable([edge.target for edge in edges if edge.source == name and edge.result], edges)):
+            if isinstance(view.nodes.get(then), ContinueAsNew):
+                message = f"Node {then!r} continues as a new run while the commitment {commitment!r} of {name!r} may be open."
+                hint = f"Lead to it over a node with fulfils={commitment!r}: an open commitment stops the run for a person."
+                yield view.problem("E097", message, hint, then)
+
+
+def _begun(view: View, name: str) -> list[str]:
+    """The names of the commitments that a node begins for good."""
+    given = view.option(name, "commits")
+    return [one.name for one in (given if isinstance(given, tuple) else (given,)) if isinstance(one, Commits)]
 
 
 def run_what_is_there(declared: list[type[Flow]]) -> Iterator[Problem]:

@@ -12,7 +12,6 @@ from flows.core.definition import META_OPTIONS, RESERVED
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
 from flows.core.nodes.pipeline import Pipeline
-from flows.core.nodes.plain import End
 
 #: What the record knows by its name: one word, without what a reader or the database cannot see.
 NAME = re.compile(r"\w[\w.:/@-]{0,99}")
@@ -23,7 +22,7 @@ def has_nodes(view: View) -> Iterator[Problem]:
     """A flow has nodes, and one of them is an End."""
     if not view.nodes:
         yield view.problem("E001", "The flow has no nodes.", "Nodes are attributes of the class, e.g. done = End(COMPLETE).")
-    elif not any(isinstance(node, End) for node in view.nodes.values()):
+    elif not any(node.ends for node in view.nodes.values()):
         yield view.problem("E002", "The flow has no End, so no run of it could end.", "Add done = End(COMPLETE).")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View, reachable
-from flows.core.nodes import Activity, Ask, Branch, Decision, End, Sleep, Wait
+from flows.core.nodes import Activity, Ask, Branch, Decision, Sleep, Wait
 from flows.core.policies import Expiry
 from flows.core.verdicts import Verdict
 
@@ -90,7 +90,7 @@ def is_reached(view: View) -> Iterator[Problem]:
 
 def reaches_an_end(view: View) -> Iterator[Problem]:
     """From every node there is a way to an End."""
-    ends = [name for name, node in view.nodes.items() if isinstance(node, End)]
+    ends = [name for name, node in view.nodes.items() if node.ends]
     if not view.routed or not ends:
         return
     for name in view.nodes:

@@ -7,6 +7,7 @@ from flows.core.nodes.ask import Ask
 from flows.core.nodes.audience import Escalation, Reviewers
 from flows.core.nodes.base import Node
 from flows.core.nodes.child import Child
+from flows.core.nodes.continued import ContinueAsNew
 from flows.core.nodes.fanned import Fanned
 from flows.core.nodes.map import Map
 from flows.core.nodes.parallel import Parallel
@@ -27,6 +28,7 @@ __all__ = [
     "Branch",
     "Candidate",
     "Child",
+    "ContinueAsNew",
     "Decision",
     "End",
     "Escalation",

@@ -28,6 +28,7 @@ class Node:
     kind: ClassVar[str] = ""
     durable: ClassVar[bool] = True
     asks_people: ClassVar[bool] = False
+    ends: ClassVar[bool] = False
 
     name: str = field(default="", init=False)
     visits: Visits | None = None

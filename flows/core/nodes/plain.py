@@ -61,6 +61,7 @@ class End(Node):
 
     kind: ClassVar[str] = "end"
     durable: ClassVar[bool] = False
+    ends: ClassVar[bool] = True
 
     outcome: Outcome
     result: Callable[[State], Any] | None = field(kw_only=True, default=None)

@@ -18,9 +18,9 @@ from flows import registry
 from flows.core import capacity as core
 from flows.core import payload
 from flows.core.capacity import Dependency, DependencyStatus, Health, Terms, drain_seconds, want_dependency
-from flows.core.misuse import NotPermitted, ReasonMissing, UnknownDependency, UsageError
+from flows.core.misuse import UnknownDependency, UsageError
 from flows.models import Dependency as Row
-from flows.services import identify
+from flows.services import identify, warrant
 from flows.services.capacity import taking
 from flows.services.capacity.taking import terms_of
 from flows.store import dependencies, limits, slots
@@ -115,6 +115,8 @@ def show(name: str | None = None, *, using: str | None = None) -> Any:
         UnknownDependency: none of that name is declared or on record.
     """
     alias = identify.alias(using)
+    if name is not None:
+        _check(name, alias)
     rows = {row.name: row for row in Row.objects.using(alias).all()}
     declared = registry.declared(Dependency)
     if name is None:
@@ -219,13 +221,15 @@ def set_rate(
 
 
 def _said(name: str, step: Step, by: Any, reason: str, using: str | None, *, before: Callable[[str], None] | None = None) -> str:
-    who = identify.label(by)
-    if by is not None and not by.has_perm(PERMISSION):
-        raise NotPermitted(who, PERMISSION)
-    text = identify.reason(reason)
-    if not text.strip():
-        raise ReasonMissing("why you change how the dependency is used")
-    return _acted(name, step, using, by=who, reason=text, before=before)
+    warrant.check(by, PERMISSION, identify.alias(using))
+    text = warrant.reason(reason, "why you change how the dependency is used")
+    return _acted(name, step, using, by=identify.label(by), reason=text, before=before)
+
+
+def _check(name: object, using: str) -> None:
+    """Refuse what can be no name."""
+    if not payload.is_name(name):
+        raise UnknownDependency(name, [*Row.objects.using(using).values_list("name", flat=True), *registry.declared(Dependency)])
 
 
 def _acted(
@@ -238,6 +242,7 @@ def _acted(
     before: Callable[[str], None] | None = None,
 ) -> str:
     alias = identify.alias(using)
+    _check(name, alias)
     with committing("dependency", alias):
         if name not in registry.declared(Dependency) and dependencies.get(name, alias) is None:
             known = Row.objects.using(alias).values_list("name", flat=True)

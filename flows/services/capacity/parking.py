@@ -12,7 +12,7 @@ from flows.core.nodes.base import Node
 from flows.core.state import ApprovalFact
 from flows.registry import Opening
 from flows.services.capacity import health, taking
-from flows.store import limits
+from flows.store import admission, limits
 
 
 class CapacityPlane:
@@ -39,7 +39,9 @@ class CapacityPlane:
 
     def due(self, using: str, moments: Sequence[tuple[int, str, str]]) -> None: ...
 
-    def ended(self, using: str, workflow_ids: Sequence[Any]) -> None: ...
+    def ended(self, using: str, workflow_ids: Sequence[Any]) -> None:
+        """A run that was not admitted yet needs nothing any more."""
+        admission.admitted(workflow_ids, using)
 
     def asks_the_same(self, using: str, wait_id: int, park: Park) -> bool:
         return True

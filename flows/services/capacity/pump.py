@@ -19,6 +19,7 @@ from flows.core.capacity import DEPENDENCY, DependencyStatus, Health, Terms, sav
 from flows.dispatch import after_commit, hints_for
 from flows.registry import Watch
 from flows.services import admitting
+from flows.services.apart import apart
 from flows.services.capacity import health, probing, taking
 from flows.services.capacity.taking import PUMP, terms_of
 from flows.services.hinting import FEW
@@ -38,14 +39,15 @@ def run(using: str) -> int:
     awaited = limits.awaited(using)
     count, again = 0, []
     for limit, _ in awaited:
-        let_in, more = let_in_of(limit, using)
-        count += let_in
-        again += [limit] if more else []
+        with apart(f"the pump of limit {limit}", using):
+            let_in, more = let_in_of(limit, using)
+            count += let_in
+            again += [limit] if more else []
     known = {label for _, label in awaited}
     moving = dependencies.under_way(using)
     for name in moving:
         if taking.limit_of(name) not in known:
-            with committing("dependency", using):
+            with apart(f"the look at {name}", using), committing("dependency", using):
                 health.moved(name, using, waiting=False)
     probing.ask(moving)
     if again:

@@ -24,9 +24,10 @@ from flows.core.joins import Counters, OnCancel
 from flows.core.protocol import IntentStatus, Status
 from flows.services import events as inbox
 from flows.services import obligations
+from flows.services.apart import apart
 from flows.services.children import feeding, leaving, stopping
 from flows.services.hinting import hint_ready
-from flows.store import branches, events, locks
+from flows.store import branches, chains, events, locks
 from flows.store import fans as store
 from flows.store.fans import Locked
 from flows.store.sql import committing, loads
@@ -150,16 +151,16 @@ def _say_ended(fan_id: int, using: str) -> None:
         if row.outcome:
             said = {**told(row), "status": joins.OF_OUTCOME.get(row.outcome, joins.FAILED)}
             name = f"{WORKFLOW_ENDED}:{row.child}"
+            key = str(chains.first_of(row.child, using))  # its parent knows the one that it has started
             try:
-                inbox.signal(name, WORKFLOW_ENDED, key=str(row.child), payload=said, using=using)
+                inbox.signal(name, WORKFLOW_ENDED, key=key, payload=said, using=using)
             except PayloadError:
-                inbox.signal(
-                    name, WORKFLOW_ENDED, key=str(row.child), payload={**said, "result": None, "left_out": True}, using=using
-                )
+                inbox.signal(name, WORKFLOW_ENDED, key=key, payload={**said, "result": None, "left_out": True}, using=using)
 
 
 def due(using: str) -> None:
     """What the clock finds: children to cancel, and fans to count and to feed."""
     stopping.carry_out(using)
     for fan in store.due(conf.SWEEP_BATCH, using):
-        settle(fan, using)
+        with apart(f"the count of fan {fan}", using):
+            settle(fan, using)

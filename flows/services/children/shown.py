@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from flows.core.errors import PayloadError
 from flows.core.ids import new_id
 from flows.core.joins import CANCELLED, FAILED
-from flows.models import Fan, FanStatus
+from flows.models import Branch, Fan, FanStatus
 from flows.services import identify, warrant
 from flows.services.children import counting
 from flows.store import branches, locks
@@ -45,8 +46,12 @@ def children(
     Args:
         failed: only those that failed or were cancelled. after: of each fan, only numbers after this one. limit: at most so many of each fan.
     Raises:
-        UnknownWorkflow: there is none.
+        UnknownWorkflow: there is none. PayloadError: `after` or `limit` is no number of rows.
     """
+    given: tuple[tuple[str, Any], ...] = (("after=", after), ("limit=", limit))
+    for option, value in given:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
+            raise PayloadError(option, f"is a whole number from 0, got {value!r:.60}")
     alias = identify.alias(using)
     run = identify.get(workflow, alias)
     statuses = (FAILED, CANCELLED) if failed else None
@@ -55,6 +60,23 @@ def children(
         for fan in Fan.objects.using(alias).filter(workflow_id=run.pk).order_by("pk")
         for row in branches.page(fan.pk, after, limit, alias, statuses)
     ]
+
+
+def groups(workflow: UUID, limit: int, using: str) -> list[Fan]:
+    """The groups of children of a run, the newest first."""
+    return list(Fan.objects.using(using).filter(workflow_id=workflow).order_by("-pk")[:limit])
+
+
+def listed(fan: Fan, after: int, limit: int, using: str) -> list[Branch]:
+    """Its children in order, those after that number, without what they were given and answered."""
+    rows = Branch.objects.using(using).filter(fan_id=fan.pk, number__gt=after).defer("input", "result")
+    return list(rows.order_by("number")[:limit])
+
+
+def first_failed(fan: Fan, using: str) -> Branch | None:
+    """The first of its children that failed; where none did, that was cancelled."""
+    rows = Branch.objects.using(using).filter(fan_id=fan.pk).defer("input", "result").order_by("number")
+    return rows.filter(status=FAILED if fan.failed else CANCELLED).first()
 
 
 def retry_failed(workflow: Any, *, by: Any = None, reason: str = "", using: str | None = None) -> int:

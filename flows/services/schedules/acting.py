@@ -42,6 +42,7 @@ from flows.store.sql import committing
 
 PERMISSION = "outlast_flows.manage_schedule"
 MAX_BACKFILL = 1_000
+MAX_COMING = 1_000
 
 
 class UnknownSchedule(UsageError):
@@ -116,6 +117,7 @@ def change(schedule: Any, *, seen: int, reason: str = "", by: Any = None, using:
     """
     alias = identify.alias(using)
     said = _warranted(by, reason, alias, "why the schedule changes")
+    _whole("seen=", seen, "is the revision that was looked at, a whole number", 2**31 - 1)
     with committing("change schedule", alias):
         row = _locked(schedule, alias)
         if row.origin == "code":
@@ -193,9 +195,12 @@ def backfill(
 def coming(schedule: Any, count: int = 10, *, using: str | None = None) -> list[Coming]:
     """The next moments, whether it is paused or not. Of one that is computed at completion: as if each run took no time.
 
+    Args:
+        count: how many, at most 1,000.
     Raises:
-        UnknownSchedule: there is none. DefinitionError: it cannot be read here.
+        UnknownSchedule: there is none. DefinitionError: it cannot be read here. PayloadError: a count that is none.
     """
+    _whole("the number of moments", count, f"is a whole number from 1 to {MAX_COMING:,}", MAX_COMING)
     alias = identify.alias(using)
     row = schedule if isinstance(schedule, Schedule) else get(schedule, using=alias)
     return preview(
@@ -233,6 +238,11 @@ def get(schedule: Any, *, using: str | None = None) -> Schedule:
 
 def _coming(name: str, plan: Plan, jitter: timedelta | None, one: Moment) -> Coming:
     return Coming(one.at, zones.shown(one.at, plan.where), one.by, due_at(name, one.at, jitter))
+
+
+def _whole(what: str, value: Any, rule: str, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
+        raise PayloadError(what, f"{rule}, got {value!r:.60}")
 
 
 def _locked(schedule: Any, using: str) -> ScheduleRow:

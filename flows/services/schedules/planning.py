@@ -14,12 +14,15 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 
+from django.db import transaction
+
 from flows.conf import conf
 from flows.core.errors import DefinitionError
 from flows.core.schedules import zones
 from flows.core.schedules.kinds import Plan, Spec, due_at, read
 from flows.core.schedules.missed import BATCH, Catching, Planned, judge
 from flows.core.schedules.words import Compute, Missed
+from flows.services.apart import apart
 from flows.store import occurrences, schedules
 from flows.store.occurrences import NewOccurrence
 from flows.store.schedules import ScheduleRow
@@ -40,7 +43,8 @@ def plan_due(using: str) -> int:
             if row is None:
                 break
             done.append(row.id)
-            _plan(row, using)
+            with apart(f"the planning of schedule {row.name}", using), transaction.atomic(using=using):
+                _plan(row, using)
     return len(done)
 
 

@@ -12,6 +12,7 @@ from django.db import connections
 from flows.conf import conf
 from flows.core import canonical, payload
 from flows.core.errors import DefinitionError
+from flows.core.events import whole
 from flows.core.schedules.declared import Made
 from flows.core.schedules.declared import Schedule as Declared
 from flows.core.schedules.faults import faults
@@ -84,6 +85,9 @@ def as_params(declared: Declared, user: Any) -> dict[str, Any]:
     """
     spec = declared.spec
     producer = f"the input of schedule {declared.name!r:.80}"
+    for option in ("flow_name", "user", "calendar", "tenant"):
+        payload.check_text(getattr(declared, option), f"{option} of schedule {declared.name!r:.80}", payload.MAX_NAME)
+    whole(declared.cap, f"cap of schedule {declared.name!r:.80}", 2**31 - 1)
     return {
         "flow_name": declared.flow_name,
         "input": payload.encode(dict(declared.input), producer, conf.MAX_INPUT_BYTES),

@@ -29,7 +29,8 @@ from flows.core.schedules.kinds import read
 from flows.core.schedules.overlap import Act, decide
 from flows.core.schedules.words import Compute, OccurrenceOrigin, OccurrenceStatus, Overlap, Timing
 from flows.models import Workflow
-from flows.services import calendars, control, notices
+from flows.services import calendars, control, debounce, notices
+from flows.services.apart import apart
 from flows.services.isolated import start_isolated
 from flows.services.schedules.planning import spec_of
 from flows.services.starting import Origin, Started, start_runs
@@ -52,7 +53,7 @@ def start_due(using: str) -> int:
     """Start, queue or leave away what is due, each in a transaction of its own; how many were looked at."""
     found = occurrences.startable(conf.SWEEP_BATCH, using)
     for occurrence, schedule in found:
-        with committing("start occurrence", using):
+        with apart(f"the start of occurrence {occurrence}", using), committing("start occurrence", using):
             row = schedules.lock_free(schedule, using)
             own = occurrences.lock(occurrence, (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED), using) if row else None
             if row is not None and own is not None:
@@ -64,7 +65,7 @@ def end_over(using: str) -> int:
     """Say of each occurrence whose run has ended how it did; how many were looked at."""
     found = occurrences.over(conf.SWEEP_BATCH, using)
     for occurrence, schedule in found:
-        with committing("end occurrence", using):
+        with apart(f"the end of occurrence {occurrence}", using), committing("end occurrence", using):
             row = schedules.lock_free(schedule, using)
             status = occurrences.end(occurrence, using) if row is not None else None
             if row is not None and status is not None and status != OccurrenceStatus.STARTED:
@@ -128,18 +129,22 @@ def _begin(row: ScheduleRow, own: OccurrenceRow, old: UUID | None, using: str) -
     except OutlastError as error:
         logger.warning("schedule %s cannot be started: %s", row.name, error)
         _later(row, own, "REFUSED", using)
+    except Exception:  # a function of the flow (`Admission(key=)`): nothing of it is stored, and a deploy may mend it
+        logger.exception("schedule %s cannot be started", row.name)
+        _later(row, own, "ERROR", using)
 
 
 def _run(row: ScheduleRow, own: OccurrenceRow, old: UUID | None, flow: type[Flow], using: str) -> Started:
+    key, given = key_of(row.name, own), payload.decode(row.input)
     intent = None
     if old is not None:
         intent = Workflow.objects.using(using).values_list("intent_id", flat=True).get(pk=old)
         goal = f"{row.name} {own.scheduled_for.isoformat()}"
+        debounce.lock_ahead(flow.definition, [(key, given)], using)
         ended = control.supersede(intent, goal=goal, reason=f"the next run of schedule {row.name} is due", using=using)
         intent = intent if ended.answer is not control.Answer.TOO_LATE else None
     shared: dict[str, Any] = {"intent": intent, "priority": row.priority, "tenant": row.tenant}
     cause = f"schedule:{row.name}"
-    key, given = key_of(row.name, own), payload.decode(row.input)
     if not row.user_label:
         (started,) = start_runs(flow.definition, [(key, given)], Origin(started_by=cause, **shared), using)
         return started

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from flows.core import lint
+from flows.core.commitments import Commits
 from flows.core.definition import Definition, Flow
 from flows.core.errors import DefinitionError
 from flows.core.lint import PREFIX
-from flows.core.nodes import COMPLETE, FAILED, Activity, Child, End, Map, Parallel
+from flows.core.nodes import COMPLETE, FAILED, Activity, Child, ContinueAsNew, End, Map, Parallel
 from flows.core.nodes.fanned import Fanned
 from flows.core.policies import ESCALATE, RELEASE, Deadline
 from tests.support.flow_values import declare, work
@@ -74,6 +75,32 @@ def test_a_flow_that_is_named_has_to_be_there() -> None:
 
     found = [one for one in lint.problems_of_all([Runs, There]) if one.id == PREFIX + "E091"]
     assert [(one.node, "nowhere" in one.message) for one in found] == [("first", True)]
+
+
+def going_on(**nodes: Any) -> Definition:
+    """Holds something, and goes on as a new run over these nodes."""
+    return declare(
+        first=Activity(work, commits=Commits("window"), then=next(iter(nodes))),
+        **nodes,
+        further=ContinueAsNew(input=lambda state: {}),
+    )
+
+
+def test_who_may_hold_something_does_not_continue() -> None:
+    found = lint.problems(going_on(other=Activity(work, then="further")))
+    assert [(one.id, one.node, "'window' of 'first'" in one.message) for one in found] == [(PREFIX + "E097", "further", True)]
+    assert lint.problems(going_on(other=Activity(work, fulfils="window", then="further"))) == []
+
+
+def test_one_way_on_which_it_is_not_fulfilled_is_enough() -> None:
+    found = lint.problems(
+        going_on(other=Activity(work, fulfils="window", on={ValueError: "further"}, then="done"), done=End(COMPLETE))
+    )
+    assert [one.id for one in found] == [PREFIX + "E097"]
+
+
+def test_a_flow_that_always_goes_on_needs_no_other_end() -> None:
+    assert lint.problems(declare(first=Activity(work, then="on"), on=ContinueAsNew(input=lambda state: {}))) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""What going on costs after a stop, in model tokens and calls of tools: `make resume`."""
