@@ -86,10 +86,10 @@ def retry_failed(workflow: Any, *, by: Any = None, reason: str = "", using: str 
         UnknownWorkflow: there is none. NotPermitted: `by` may not operate runs. ReasonMissing: a user says not why.
     """
     alias = identify.alias(using)
-    run = identify.get(workflow, alias)
     warrant.check(by, PERMISSION, alias)
     if by is not None:
         warrant.reason(reason, "why its failed items are run anew")
+    run = identify.get(workflow, alias)
     count = 0
     for fan_id in (
         Fan.objects.using(alias).filter(workflow_id=run.pk, status=FanStatus.OPEN).order_by("pk").values_list("pk", flat=True)
