@@ -16,6 +16,7 @@ from flows.core.lint import (
     budgets,
     capacity,
     children,
+    circles,
     deadlines,
     declaration,
     effects,
@@ -95,7 +96,12 @@ def problems(definition: Definition) -> list[Problem]:
 def problems_of_all(classes: Iterable[type[Flow]]) -> list[Problem]:
     """Everything that is wrong with these flows, each by itself and all together."""
     declared = list(dict.fromkeys(classes))
-    together = (*_repeated(declared), *versions.places_in_newer(declared), *children.run_what_is_there(declared))
+    together = (
+        *_repeated(declared),
+        *versions.places_in_newer(declared),
+        *children.run_what_is_there(declared),
+        *circles.circles(declared),
+    )
     return [*(found for cls in declared for found in problems(cls.definition)), *together]
 
 

@@ -77,6 +77,7 @@ CATALOGUE: dict[str, str] = {
     "E091": "a node that runs a flow which is not there",
     "E093": "a node that may wait for its children for ever",
     "E094": "a child without a way on when it fails",
+    "E096": "flows that start one another in a circle, so that none can end",
     "E097": "a run that continues as a new one while it holds a commitment",
     "E098": "more runs at once than can be, or none",
     "E099": "a declaration that cannot be checked",

@@ -12,7 +12,7 @@ from flows.core.commitments import Commits
 from flows.core.definition import Definition, Flow
 from flows.core.errors import DefinitionError
 from flows.core.lint import PREFIX
-from flows.core.nodes import COMPLETE, FAILED, Activity, Child, ContinueAsNew, End, Map, Parallel
+from flows.core.nodes import COMPLETE, FAILED, Activity, Branch, Child, ContinueAsNew, End, Map, Parallel
 from flows.core.nodes.fanned import Fanned
 from flows.core.policies import ESCALATE, RELEASE, Deadline
 from tests.support.flow_values import declare, work
@@ -101,6 +101,69 @@ def test_one_way_on_which_it_is_not_fulfilled_is_enough() -> None:
 
 def test_a_flow_that_always_goes_on_needs_no_other_end() -> None:
     assert lint.problems(declare(first=Activity(work, then="on"), on=ContinueAsNew(input=lambda state: {}))) == []
+
+
+def kid(flow: str, **options: Any) -> Child:
+    return Child(flow, **{"completed": "done", "failed": "done", "deadline": DAY, **options})
+
+
+def found_circles(*flows: type[Flow]) -> list[tuple[str, str]]:
+    return [(one.where.rpartition(".")[2], one.node) for one in lint.problems_of_all(flows) if one.id == PREFIX + "E096"]
+
+
+def there() -> tuple[type[Flow], type[Flow]]:
+    """One that starts `back`, and one that waits for that one and is no circle."""
+
+    class There(Flow):
+        class Meta:
+            name = "there"
+
+        other = kid("back")
+        done = End(COMPLETE)
+
+    class Outside(Flow):
+        other = kid("there")
+        done = End(COMPLETE)
+
+    return There, Outside
+
+
+def test_flows_that_start_one_another_cannot_end() -> None:
+    class Back(Flow):
+        class Meta:
+            name = "back"
+
+        both = Parallel({"a": "there", "b": Activity(work)}, then="done", failed="done", deadline=DAY)
+        done = End(COMPLETE)
+
+    class Itself(Flow):
+        again = Child("itself", wait=False, then="done")
+        done = End(COMPLETE)
+
+    assert found_circles(*there(), Back, Itself) == [("There", "other"), ("Back", "both"), ("Itself", "again")]
+
+
+def test_one_that_may_go_past_ends_all_of_them() -> None:
+    class Back(Flow):
+        class Meta:
+            name = "back"
+
+        more = Branch(lambda state: "no", choices={"yes": "other", "no": "done"})
+        other = kid("there")
+        done = End(COMPLETE)
+
+    assert found_circles(*there(), Back) == []
+
+
+def test_a_map_may_have_nothing_to_start() -> None:
+    class Back(Flow):
+        class Meta:
+            name = "back"
+
+        each = Map(lambda state: [], child="there", then="done", failed="done", deadline=DAY)
+        done = End(COMPLETE)
+
+    assert found_circles(*there(), Back) == []
 
 
 @pytest.mark.parametrize(
