@@ -13,6 +13,7 @@ from flows.core.definition import Definition
 from flows.core.history import Drift, Logged, Waited
 from flows.core.moves import CancelSelf, Finish, Move, Open, Park, Reconcile, Rest, RetryLater, Suspend
 from flows.core.nodes.activity import Activity
+from flows.core.nodes.job import polls
 from flows.core.protocol import AT_ONCE, Outcome, Status
 
 
@@ -114,7 +115,7 @@ def _trigger(course: Course, t: Logged, decided: Decided) -> Iterator[Drift]:
     elif t.trigger in FAILURES or t.trigger == "completed":
         pass  # an attempt ended beside the wait of a person, which its arrow closes
     elif (wait := course.open_wait(t)) is not None:
-        expected = "woken" if wait.evidence is not None or wait.kind == "timer" else "expired"
+        expected = "woken" if wait.evidence is not None or wait.kind == "timer" or polls(wait.kind, move) else "expired"
         if t.ref != str(wait.id):
             yield Drift(t.seq, "trigger_ref", t.ref, str(wait.id))
     elif course.activity is None:
@@ -153,7 +154,7 @@ def _opened(course: Course, t: Logged, move: Move, definition: Definition, *, st
         case Open():
             yield from _activity_opened(course, t, move, definition, strict=strict)
         case Park() if not strict:
-            if isinstance(definition.nodes.get(t.to_node), Activity):
+            if isinstance(node := definition.nodes.get(t.to_node), Activity) and node.kind != move.kind:
                 yield Drift(t.seq, "to_node", t.to_node, described(move))
         case Park():
             yield from _wait_opened(course, t, move)

@@ -22,6 +22,7 @@ from flows.core.deadlines import WORKFLOWS
 from flows.core.decide import Decided
 from flows.core.history import BEGUN, COUNTED_BY, KNOWN, Asked, History, Logged, Passed, Waited
 from flows.core.nodes.base import Node
+from flows.core.nodes.job import EXTERNAL_JOB, PENDING, START, polls
 from flows.core.nodes.pipeline import first_step
 from flows.core.policies import DEGRADE, RELEASE
 from flows.core.protocol import CAPACITY, RESUMED, SELF_CLOSING, SUSPENDED, Outcome, Status
@@ -51,10 +52,15 @@ class Kind(StrEnum):
 
 
 def visit_of(where: State | Course, move: moves.Open, node: Node) -> int:
-    """Which visit of its node an activity is that is opened now: the steps of a pipeline share one, and its first step begins the next."""
+    """Which visit of its node an activity is that is opened now: the steps of a pipeline share one, and its first step begins the next;
+    a job is asked about in the visit that has started it.
+    """
     activity = where.activity
     if activity is not None and activity.node == move.node and move.step != first_step(node):
         return activity.visit
+    wait = where.wait
+    if wait is not None and wait.node == move.node and polls(wait.kind, move):
+        return wait.visit
     return where.visits.get(move.node, 0) + 1
 
 
@@ -200,9 +206,20 @@ class Course:
             return Kind.SUSPEND
         if t.error_code is not None:
             return Kind.RETRY
+        if self._waits_for_job(t):
+            return Kind.PARK
         coming = self.history.visits.get(self.opened + 1)
         opens = t.to_node in self._activity_nodes and coming is not None and coming.node == t.to_node
         return Kind.OPEN if opens and t.to_status != Status.WAITING else Kind.PARK
+
+    def _waits_for_job(self, t: Logged) -> bool:
+        """Whether a step of a Job has ended and its wait was opened, also where the answer was there before it."""
+        activity, coming = self.activity, self.coming_wait()
+        if activity is None or coming is None or coming.kind != EXTERNAL_JOB or t.trigger != "completed":
+            return False
+        row = self.history.visits.get(activity.seq)
+        goes_on = activity.step == START or (row is not None and isinstance(row.result, dict) and PENDING in row.result)
+        return goes_on and activity.node == t.to_node == coming.node
 
     def coming_wait(self) -> Waited | None:
         """The wait that is opened next."""

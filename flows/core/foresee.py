@@ -61,7 +61,7 @@ def _wait(course: Course, wait: Waited, node: Node, definition: Definition) -> I
     if not wait.event_type:
         return
     try:
-        move = node.enter(now(course))
+        move = node.waiting(now(course))
     except Exception as error:  # noqa: BLE001 - author code: whatever it raises is what would happen there
         yield Problem("wait", f"the key of {node.name} raises {type(error).__name__}: {error}"[:300])
         return

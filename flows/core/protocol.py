@@ -222,7 +222,7 @@ class WaitKind:
     """One row of the table that says what a kind of wait means to operations (C5); docs/reference/waits.md shows it.
 
     Read by what there is today: `by`, `right`, `resumes`, `suspends`, `on_cancel`, `counts`. Told only, until something reads them: `alert`,
-    `slo` and `escalation`; and the kind that no node opens yet (`external_job`).
+    `slo` and `escalation`.
 
     Attributes:
         by: who or what ends it. right: the permission that a person needs for that; "": no person ends it.

@@ -15,6 +15,7 @@ from flows.core.effects import OperationStatus
 from flows.core.errors import PayloadError
 from flows.core.history import BEGUN, COUNTED_BY, IN_DOUBT, KNOWN
 from flows.core.nodes.activity import Activity
+from flows.core.nodes.job import EXTERNAL_JOB, polls
 from flows.core.protocol import ASKING, ActivityStatus, AttemptOutcome, Outcome, Status, TimerKind, WaitStatus
 from flows.core.verdicts import Verdict
 from flows.services.owned import Owned
@@ -57,7 +58,7 @@ class Ending:
 
 REFUSED = Ending(AttemptOutcome.REFUSED)
 #: Kind of wait → the kind of timer that wakes it at `Park.wakes_at`; else it is a sleep's.
-WAKES = {"external_job": TimerKind.POLL}
+WAKES = {EXTERNAL_JOB: TimerKind.POLL}
 
 
 def unknown_definition(owned: Owned) -> moves.Suspend:
@@ -296,7 +297,7 @@ def _close_wait(owned: Owned, arrow: Move, decided: Decided) -> None:
     if wait is None:
         return
     arrow.close_wait = wait.id
-    answered = wait.evidence is not None or wait.kind == "timer"
+    answered = wait.evidence is not None or wait.kind == "timer" or polls(wait.kind, decided.move)
     arrow.wait_status = WaitStatus.SATISFIED if answered else WaitStatus.EXPIRED
     if decided.wait_result is not None:
         arrow.wait_result = payload.encode(decided.wait_result, f"the result of {wait.node}", payload.MAX_RESULT_BYTES * 2)

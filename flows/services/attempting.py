@@ -30,6 +30,7 @@ from flows.core.errors import (
 )
 from flows.core.failures import unlisted
 from flows.core.nodes.activity import Activity
+from flows.core.nodes.job import Job
 from flows.core.nodes.pipeline import Pipeline
 from flows.core.protocol import AttemptOutcome
 from flows.core.state import Completed, Failed, Pending, Trigger, Woken
@@ -38,6 +39,7 @@ from flows.services.arrows import REFUSED, Ending
 from flows.services.attempt import Attempt, approved_of, timeout_left
 from flows.services.authored import alone, call, ends_the_attempt, tidy, transaction_of, waits
 from flows.services.calling import Calling, unsettled, within
+from flows.services.clock import now
 from flows.services.deciding import Deciding
 from flows.services.effects import Call, Effects
 from flows.services.given import Limits
@@ -72,7 +74,8 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
             if known:  # nothing is asked for, so nothing is compared either
                 answer = effects.evidence_of_own(owned)
             else:
-                whole = begun.begin("", _request(node.own_effect, owned)) if node.own_effect is not None else None
+                own = node.effect_at(attempt.step)
+                whole = begun.begin("", _request(own, owned)) if own is not None else None
                 if whole is not None and whole.done and owned.state.activity.doubt:
                     raise AmbiguousOutcome(
                         f"{whole.id} has happened, and nobody knows yet what became of another effect of this visit"
@@ -81,9 +84,8 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         returned = True
         if transaction_of(connection) != before:
             raise ActivityError(f"{attempt.node} returned inside an open transaction")
-        accepted = node.accept(answer, owned.state) if not attempt.step else answer
-        text = payload.encode(accepted, f"the result of {attempt.flow}.{attempt.node}", conf.MAX_RESULT_BYTES)
-        settled = begun.at_return(whole, text)
+        text, said = _accepted(owned, attempt, node, answer, effect=whole is not None)
+        settled = begun.at_return(whole, said)
     except gating.NotAllowed:
         return Woken(), REFUSED
     except gating.NoCapacity as none:
@@ -106,6 +108,17 @@ def run(owned: Owned, limits: Limits, *, taken_over: bool) -> tuple[Trigger, End
         return trigger, deciding.told(ending)
     ending = Ending(AttemptOutcome.SUCCEEDED, result=text, settled=settled)
     return Completed(payload.decode(json.loads(text))), deciding.told(ending)
+
+
+def _accepted(owned: Owned, attempt: Attempt, node: Activity, answer: Any, *, effect: bool) -> tuple[str, str]:
+    """The result to store, and what is recorded of the effect: what the code itself returned."""
+    if isinstance(node, Job):
+        owned.tell_time(now(owned.using))  # its time counts from the end of its start
+    accepted = node.accept(answer, owned.state)
+    text = payload.encode(accepted, f"the result of {attempt.flow}.{attempt.node}", conf.MAX_RESULT_BYTES)
+    if not effect or accepted is answer:
+        return text, text
+    return text, payload.encode(answer, f"the answer of {attempt.flow}.{attempt.node}", conf.MAX_RESULT_BYTES)
 
 
 def _called(function: Callable[[Any], Any], attempt: Attempt, calling: Calling) -> Any:

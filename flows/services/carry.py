@@ -128,7 +128,7 @@ def _entered(state: State, node: Node, walked: Walked) -> Park | None:
     """The wait that the node would open if it were entered now."""
     at = replace(state, node=node.name, wait=None, results=MappingProxyType({**state.results, **walked.results}))
     try:
-        move = called(node.enter, at)
+        move = called(node.waiting, at)
     except Exception as fault:
         raise CannotMigrate(f"a function of node {node.name!r} raised {type(fault).__name__}") from fault
     return move if isinstance(move, Park) else None

@@ -18,11 +18,13 @@ from typing import Any, TypeVar
 
 from flows.conf import conf
 from flows.core import canonical, payload
+from flows.core.decide import Decided
 from flows.core.effects import UNSETTLED, Effect, OperationStatus, after_error
 from flows.core.errors import AmbiguousOutcome, DefinitionError, LostOwnership, OperationConflict, classify
 from flows.core.ids import operation_id
 from flows.core.nodes.activity import Activity
-from flows.core.state import Failed
+from flows.core.nodes.job import Job
+from flows.core.state import Failed, Trigger
 from flows.core.verdicts import Verdict
 from flows.services import commitments, settling
 from flows.services.arrows import Ending, Settlement
@@ -320,17 +322,17 @@ def known_doubts(owned: Owned, failed: Failed, ending: Ending | None) -> Failed:
     return replace(failed, doubtful=bool(left))
 
 
-def fulfils(owned: Owned, ending: Ending | None) -> bool:
-    """Whether the attempt has ended well, of a node whose good result ends a commitment."""
+def fulfils(owned: Owned, trigger: Trigger, decided: Decided, ending: Ending | None) -> str:
+    """The commitment that the attempt, or what has come for the wait of a job, ends well; "": none."""
     node = _node(owned)
-    return node is not None and bool(node.fulfils) and ending is not None and ending.result is not None
+    if isinstance(node, Job):
+        return node.fulfilled(owned.state, trigger, answered=decided.wait_result is not None)
+    return node.fulfils if node is not None and ending is not None and ending.result is not None else ""
 
 
-def fulfil(owned: Owned) -> None:
+def fulfil(owned: Owned, name: str) -> None:
     """End that commitment, in the transaction of the arrow, whose workflow is locked."""
-    node = _node(owned)
-    assert node is not None
-    ended = ledger.end(owned.row.id, status="fulfilled", by=owned.label, name=node.fulfils, using=owned.using)
+    ended = ledger.end(owned.row.id, status="fulfilled", by=owned.label, name=name, using=owned.using)
     owned.row.owed -= sum(counts for _, counts in ended)
 
 

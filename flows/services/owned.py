@@ -18,6 +18,7 @@ from flows.core import payload
 from flows.core.decide import DEFINITION_FAULT
 from flows.core.definition import Definition
 from flows.core.ids import operation_id
+from flows.core.nodes.job import ANSWER
 from flows.core.protocol import BudgetKind, IntentStatus
 from flows.core.releases import judge
 from flows.core.state import (
@@ -183,7 +184,7 @@ def _with_effects(activity: ActivityState, row: Claimed, using: str) -> Activity
     """What this visit has begun before, from the record alone: what this process has loaded of the flow says nothing about it."""
     own = operation_id(row.id, activity.node, activity.visit)
     known, begun = operations.begun(own, row.id, activity.seq, using)
-    return replace(activity, known=known and not activity.doubt, begun=begun)
+    return replace(activity, known=known and not activity.doubt and activity.step != ANSWER, begun=begun)
 
 
 def policy_fact(row: Claimed, using: str) -> PolicyFact | None:
@@ -247,9 +248,10 @@ def history_of(loaded: Loaded | None) -> tuple[dict[str, Any], dict[str, int]]:
             results[node] = payload.decode(result)
         elif done == visits[node]:
             results.setdefault(node, {})[step] = payload.decode(result)
+    entered = dict(visits)
     for node, visit, of, result in loaded.waits:
         visits[node] = max(visits.get(node, 0), visit)
-        if result is not None:
+        if result is not None and of >= entered.get(node, 0):  # of a job, a later visit may have begun since
             newest[node] = max(newest.get(node, 0), of)
             results[node] = payload.decode(result)
     for node, (visit, result) in given.items():  # counts until a later visit has a result of its own

@@ -34,7 +34,7 @@ class Noted:
     decided: Decided
     ending: Ending | None
     settled: tuple[Settlement, ...]
-    fulfils: bool
+    fulfils: str
     verified: bool | None
     artifact: Artifact | None
     draws_of: ActivityState | None
@@ -67,7 +67,7 @@ class Noted:
         for settlement in self.settled:
             effects.record_own(settlement, owned)
         if self.fulfils:
-            effects.fulfil(owned)
+            effects.fulfil(owned, self.fulfils)
         if self.verified is not None:
             gating.verify(owned, self.trigger, passed=self.verified)
         if self.artifact is not None:
@@ -94,7 +94,7 @@ def of(owned: Owned, trigger: Trigger, decided: Decided, ending: Ending | None) 
         decided,
         ending,
         settled=ending.settled if ending is not None else (),
-        fulfils=effects.fulfils(owned, ending),
+        fulfils=effects.fulfils(owned, trigger, decided, ending),
         verified=gating.verified(owned, trigger),
         artifact=artifacts.of_attempt(owned, trigger, decided, ending),
         draws_of=owned.state.activity if ledger.draws(owned, owned.state.activity, ending) else None,

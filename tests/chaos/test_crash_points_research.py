@@ -1,4 +1,4 @@
-"""The research agent, killed once at every point of its way to the answer: one order, and each claim judged once on each basis."""
+"""The research agent, killed at every kind of point of every node on its way: one order, and each claim judged once on each basis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY, KILLED = "bridge", -9
 
 
 @pytest.mark.req("T1", "B1", "O6")
-def test_the_agent_is_killed_once_at_every_point(
+def test_the_agent_is_killed_at_every_kind_of_point_of_every_node(
     make_site: Callable[..., Site], tmp_path: Path, measured: Callable[[str, float], None]
 ) -> None:
     site, met = make_site(DISPATCHER="", SLICE_SECONDS=600), tmp_path / "met"
@@ -24,7 +24,7 @@ def test_the_agent_is_killed_once_at_every_point(
     nursery = Nursery(site.environ(), tmp_path / "nursery.log")
     deaths = 0
     try:
-        while (code := nursery.run("research", site.world, KEY, f"each:{KEY}:{met}")) == KILLED:
+        while (code := nursery.run("research", site.world, KEY, f"nodes:{KEY}:{met}")) == KILLED:
             deaths += 1
         assert code == 0, nursery.log.read_text()[-3000:]
     finally:

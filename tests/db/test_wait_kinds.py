@@ -26,6 +26,7 @@ from flows import (
     Decision,
     End,
     Field,
+    Job,
     Map,
     Sleep,
     Wait,
@@ -46,8 +47,19 @@ pytestmark = pytest.mark.req("C5")
 
 Declare = Callable[..., type[flows.Flow]]
 #: Those that a node or the engine opens today.
-OPENED = ("timer", "retry_window", "event", "approval", "tool_approval", "ask", "human", "reconciliation", "children")
-TO_COME = {"external_job", "resource", "dependency_health"}
+OPENED = (
+    "timer",
+    "retry_window",
+    "event",
+    "approval",
+    "tool_approval",
+    "ask",
+    "human",
+    "reconciliation",
+    "children",
+    "external_job",
+)
+TO_COME = {"resource", "dependency_health"}
 FAR = Deadline(days=30, then=ESCALATE)
 
 
@@ -66,6 +78,7 @@ def opened(kind: str, worker: LocalWorker, declare: Declare) -> Any:
         "timer": Sleep(hours(1), then="done"),
         "event": Wait("t.kinds", key="k", then="done", deadline=FAR),
         "children": Map(lambda state: [{"key": "mine"}], child=Slow, then="done", deadline=FAR),
+        "external_job": Job(factories.work, event="t.kinds", key="k", then="done", deadline=FAR),
         "ask": Ask([Field("amount", kind="integer")], role="leads", then="done", deadline=FAR),
         "approval": Approval(candidate="think", role="leads", expires=FAR, approved="done", denied="done"),
     }
@@ -149,7 +162,7 @@ def test_only_what_ends_it_ends_it(worker: LocalWorker, clock: Clock, declare: D
     assert (wait(kind).status != "open") == by_time
     flows.signal("mine", "t.kinds", key="k")
     worker.run()
-    assert (wait(kind).status != "open") == (by_time or kind == "event")
+    assert (wait(kind).status != "open") == (by_time or kind in ("event", "external_job"))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in OPENED if kind != "reconciliation"])

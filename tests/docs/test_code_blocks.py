@@ -34,6 +34,7 @@ EVENTS = ROOT / "docs" / "how-to" / "events.md"
 FORMS = ROOT / "docs" / "how-to" / "forms.md"
 GATES = ROOT / "docs" / "how-to" / "gates.md"
 RELEASES = ROOT / "docs" / "how-to" / "releases.md"
+JOBS = ROOT / "docs" / "how-to" / "jobs.md"
 COMPOSITION = ROOT / "docs" / "how-to" / "composition.md"
 VERSIONS = ROOT / "docs" / "how-to" / "versions.md"
 OPERATE = ROOT / "docs" / "how-to" / "operate.md"
@@ -51,6 +52,7 @@ KINDS = (
     flows.Approval,
     flows.Ask,
     flows.Pipeline,
+    flows.Job,
     flows.Parallel,
     flows.Child,
     flows.ContinueAsNew,
@@ -189,6 +191,11 @@ def test_the_flows_of_the_page_about_composition_pass_the_checks() -> None:
 def test_the_flows_of_the_page_about_events_pass_the_checks() -> None:
     with written_in(EVENTS):
         assert [flow.__name__ for flow in declared.DECLARED] == ["Assess", "Reconcile"]
+        assert checks.check_flows(None) == []
+
+
+def test_the_flow_of_the_page_about_jobs_is_sound() -> None:
+    with written_in(JOBS):
         assert checks.check_flows(None) == []
 
 

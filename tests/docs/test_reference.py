@@ -9,7 +9,7 @@ import pytest
 
 from flows.conf import DEFAULTS
 from flows.core import deadlines, decide, effects, errors, releases, verdicts
-from flows.core.nodes import activity, approval, ask, continued, waits
+from flows.core.nodes import activity, approval, ask, continued, job, waits
 from flows.core.protocol import MOVES, WAIT_KINDS
 from flows.services import obligations, servicing, settling
 
@@ -37,7 +37,7 @@ def test_each_code_is_documented() -> None:
     codes |= {
         decide.DEFINITION_FAULT, *(row.code for row in deadlines.KINDS.values()), decide.VISITS_EXHAUSTED,
         activity.RETRIES_EXHAUSTED, activity.WORKER_LOST,
-        waits.WAIT_EXPIRED, approval.APPROVAL_EXPIRED, ask.ASK_EXPIRED, approval.CANDIDATE_MISSING, approval.NOBODY_ELIGIBLE,
+        waits.WAIT_EXPIRED, job.JOB_EXPIRED, approval.APPROVAL_EXPIRED, ask.ASK_EXPIRED, approval.CANDIDATE_MISSING, approval.NOBODY_ELIGIBLE,
         errors.UNCLASSIFIED,
         effects.NOT_RECONCILABLE, effects.OUTCOME_UNKNOWN, effects.SERVICING_FAILED, effects.LOOKS_LOST,
         servicing.NOT_DECLARED, obligations.ESCALATED,

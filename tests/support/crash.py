@@ -7,6 +7,7 @@ CHAOS_CRASH=once:FOLDER:WHO      SIGKILL at every kind of point, each the first 
                                  FOLDER holds what was met, WHO is child (the process itself) or worker (its parent too)
     CHAOS_CRASH=each:KEY:FOLDER      SIGKILL at every point of the workflow of that key, each once: a point is known by its kind and by
                                      the node and activity that the record shows; FOLDER holds what was met
+    CHAOS_CRASH=nodes:KEY:FOLDER     the same, by kind and node alone: for a way that goes round and round
 """
 
 from __future__ import annotations
@@ -93,9 +94,9 @@ def install(order: str) -> None:
     elif kind == "cut":
         number, _, path = rest.partition(":")
         sql.seam = numbered(int(number), Path(path), lose)
-    elif kind == "each":
+    elif kind in ("each", "nodes"):
         key, _, folder = rest.partition(":")
-        sql.seam = everywhere_once(Path(folder), key)
+        sql.seam = everywhere_once(Path(folder), key, activities=kind == "each")
     else:
         who, names, folder = rest.split(":", 2)
         sql.seam = first_time(Path(folder), set(filter(None, names.split(","))), whole_worker=who == "worker")
@@ -142,7 +143,7 @@ def first_time(folder: Path, names: set[str], *, whole_worker: bool) -> Seam:
     return seam
 
 
-def everywhere_once(folder: Path, key: str) -> Seam:
+def everywhere_once(folder: Path, key: str, *, activities: bool) -> Seam:
     connection: psycopg.Connection[Any] | None = None
 
     def seam(when: str, name: str) -> None:
@@ -152,7 +153,7 @@ def everywhere_once(folder: Path, key: str) -> Seam:
         connection = connection or psycopg.connect(os.environ["DATABASE_URL"], autocommit=True)
         found = connection.execute("SELECT node, activity_seq FROM outlast_workflow WHERE key = %s", [key]).fetchone()
         node, activity = found or ("none", 0)
-        if is_new(folder, f"{when} {name} {node} {activity}"):
+        if is_new(folder, f"{when} {name} {node} {activity if activities else ''}"):
             os.kill(os.getpid(), signal.SIGKILL)
 
     return seam

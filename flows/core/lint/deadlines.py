@@ -10,7 +10,7 @@ from flows.core.commitments import Commits
 from flows.core.deadlines import KINDS, word_of
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
-from flows.core.nodes import Activity, Approval, Ask, Fanned, Sleep, Wait
+from flows.core.nodes import Activity, Approval, Ask, Fanned, Job, Sleep, Wait
 from flows.core.policies import DEGRADE, RELEASE, Deadline
 from flows.core.protocol import TimerKind
 
@@ -103,6 +103,7 @@ def all_of(view: View) -> Iterator[tuple[str, str, str, Deadline]]:
         for kind, of, option in (
             (TimerKind.WAIT_DEADLINE, Wait, "deadline"),
             (TimerKind.WAIT_DEADLINE, Fanned, "deadline"),
+            (TimerKind.WAIT_DEADLINE, Job, "deadline"),
             ("approval", Approval, "expires"),
             ("ask", Ask, "deadline"),
         ):

@@ -10,7 +10,7 @@ from flows.core.effects import PROBES, Effect, Servicing
 from flows.core.lint.options import function_problems
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
-from flows.core.nodes import Activity, Decision, Pipeline
+from flows.core.nodes import Activity, Decision, Job, Pipeline
 
 WRITE = {
     "effect": "effect=Effect(reconcile=find_charge)",
@@ -23,7 +23,7 @@ def stand_on_activities(view: View) -> Iterator[Problem]:
     """One call of one activity is an effect: a model's answer is none, and a pipeline has several calls."""
     for name, node in view.nodes.items():
         declared = [option for option in WRITE if view.option(name, option)]
-        if isinstance(node, Decision | Pipeline) and declared:
+        if isinstance(node, Decision | Pipeline) and not isinstance(node, Job) and declared:
             message = f"Node {name!r} is a {type(node).__name__} and has {declared[0]}=."
             yield view.problem("E033", message, "Put the call into an Activity of its own.", name)
 
@@ -77,7 +77,7 @@ def can_be_settled(view: View) -> Iterator[Problem]:
 
 def _has_effects(node: object) -> bool:
     """Whether effects may stand there at all; else that is the mistake."""
-    return isinstance(node, Activity) and not isinstance(node, Decision | Pipeline)
+    return isinstance(node, Job) or (isinstance(node, Activity) and not isinstance(node, Decision | Pipeline))
 
 
 def _effects_of(view: View, name: str) -> Iterator[tuple[str, Effect]]:

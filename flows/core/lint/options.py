@@ -13,7 +13,7 @@ from flows.core.budget import Budget, Spend
 from flows.core.events import StartedBy
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
-from flows.core.nodes import Activity, Approval, Ask, Pipeline, Wait
+from flows.core.nodes import Activity, Approval, Ask, Job, Pipeline, Wait
 from flows.core.nodes.activity import qualified
 from flows.core.policies import Checkpoint, Deadline, Retry, Visits
 from flows.core.protocol import Outcome
@@ -39,6 +39,7 @@ TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "deadline": ((Deadline, NONE), "deadline=Deadline(hours=2, then=ESCALATE)"),
     "expires": ((Deadline, NONE), "expires=Deadline(hours=24, then=ESCALATE)"),
     "choices": ((Mapping,), 'choices={"patch": "test"}'),
+    "every": ((timedelta,), "every=minutes(1)"),
     "span": ((timedelta, NONE), "Sleep(hours(3), then=…)"),
     "candidate": ((str,), 'candidate="propose"'),
     "role": ((str,), 'role="release-manager"'),
@@ -124,6 +125,7 @@ def times_are_positive(view: View) -> Iterator[Problem]:
     """There is time for an attempt to run, and a sleep ends in the future."""
     for name, node in view.nodes.items():
         spans = [("timeout", view.option(name, "timeout")), ("the span", view.option(name, "span"))]
+        spans += [("every", view.option(name, "every"))]
         for step in node.steps if isinstance(node, Pipeline) else ():
             what, span = f"the timeout of step {step.name!r}", _any(step.timeout)
             spans.append((what, span))
@@ -159,12 +161,16 @@ def has_functions(view: View) -> Iterator[Problem]:
     """Functions can be called with the one argument they get; only work may be given by its path or be async."""
     for name, node in view.nodes.items():
         for option, function in node.functions():
-            works = isinstance(node, Activity) and (option == "do" or isinstance(node, Pipeline))
+            works = isinstance(node, Activity) and (option == "do" or isinstance(node, Pipeline)) and not _is_pure(node, option)
             if function is not None or option in NEEDED or isinstance(node, Pipeline):
                 yield from function_problems(view, f"Node {name!r}, {option}", function, name, works=works)
     validate = getattr(view.definition.checkpoint, "validate", None)
     if validate is not None:
         yield from function_problems(view, "Meta.checkpoint, validate", validate, "", works=False)
+
+
+def _is_pure(node: object, option: str) -> bool:
+    return isinstance(node, Job) and option in ("key", "read")
 
 
 def function_problems(view: View, what: str, function: Any, node: str, *, works: bool) -> Iterator[Problem]:

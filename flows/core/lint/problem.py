@@ -75,8 +75,9 @@ CATALOGUE: dict[str, str] = {
     "E089": "a rate, ceiling, ramp or patience that cannot be",
     "E090": "capacity for which its node could not wait",
     "E091": "a node that runs a flow which is not there",
-    "E093": "a node that may wait for its children for ever",
+    "E093": "a node that may wait for its children, or its job, for ever",
     "E094": "a child without a way on when it fails",
+    "E095": "a job about whose end nothing can be heard",
     "E096": "flows that start one another in a circle, so that none can end",
     "E097": "a run that continues as a new one while it holds a commitment",
     "E098": "more runs at once than can be, or none",
@@ -88,6 +89,7 @@ CATALOGUE: dict[str, str] = {
     "W003": "a gate that wants a placement which the node does not choose",
     "W004": "a schedule without an accountable user",
     "W005": "a patience longer than the deadline of its flow",
+    "W006": "a job that cannot be given back",
     "W131": "a tool that says that it changes something, and declares no effect",
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from flows.core.lint.problem import Problem
 from flows.core.lint.view import View, reachable
-from flows.core.nodes import Activity, Ask, Branch, Decision, Sleep, Wait
+from flows.core.nodes import Activity, Ask, Branch, Decision, Job, Sleep, Wait
 from flows.core.policies import Expiry
 from flows.core.verdicts import Verdict
 
@@ -19,7 +19,7 @@ def says_what_comes_next(view: View) -> Iterator[Problem]:
     for name, node in view.nodes.items():
         choices, then = view.option(name, "choices"), view.option(name, "then")
         led = isinstance(then, str) and then != ""
-        if isinstance(node, Decision | Branch) or (isinstance(node, Wait | Ask) and choices):
+        if isinstance(node, Decision | Branch) or (isinstance(node, Wait | Ask | Job) and choices):
             yield from _choices(view, name, choices)
         elif isinstance(node, Wait) and not led:
             hint = 'Add choices={"success": "next"}, or then="next" where the value does not matter.'
@@ -63,7 +63,7 @@ def _near(view: View, target: object) -> str:
 def takes_all_routes(view: View) -> Iterator[Problem]:
     """No route is declared that the engine never takes."""
     for name, node in view.nodes.items():
-        if isinstance(node, Wait) and node.choices and node.then:
+        if isinstance(node, Wait | Job) and node.choices and node.then:
             hint = "Keep one of the two: an event whose value is not declared waits for a person, it never takes then=."
             yield view.problem("E030", f"Node {name!r} has then= beside choices=.", hint, name)
         on = view.option(name, "on")

@@ -9,6 +9,7 @@ from flows.core.nodes.base import Node
 from flows.core.nodes.child import Child
 from flows.core.nodes.continued import ContinueAsNew
 from flows.core.nodes.fanned import Fanned
+from flows.core.nodes.job import Job, Pending
 from flows.core.nodes.map import Map
 from flows.core.nodes.parallel import Parallel
 from flows.core.nodes.pipeline import Pipeline, Step
@@ -33,10 +34,12 @@ __all__ = [
     "End",
     "Escalation",
     "Fanned",
+    "Job",
     "Map",
     "Node",
     "On",
     "Parallel",
+    "Pending",
     "Pipeline",
     "Reviewers",
     "Sleep",

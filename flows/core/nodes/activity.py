@@ -104,6 +104,10 @@ class Activity(Node):
         """The effect that its one call is, declared or implied by a commitment."""
         return self.effect or (BEGINS if self.commits else None)
 
+    def effect_at(self, step: str) -> Effect | None:
+        """The effect that the one call of this step is."""
+        return self.own_effect
+
     def effect_named(self, name: str) -> Effect | None:
         """The effect of that name; "" is the node's own. A guarded tool brings its own, wherever it is called."""
         return (self.effects.get(name) or tool_effect(name)) if name else self.own_effect

@@ -43,6 +43,10 @@ class Node:
         """The move that enters this node."""
         raise NotImplementedError
 
+    def waiting(self, state: State) -> Move:
+        """The move that opens its wait, where `state` stands in that: a migration asks whether it is the same wait."""
+        return self.enter(state)
+
     def resume(self, state: State, trigger: Trigger) -> Move:
         """The move after something happened to this node: an attempt ended, a wait got its evidence."""
         raise NotImplementedError
