@@ -68,7 +68,7 @@ def test_children_are_counted_and_the_first_that_went_wrong_is_named(
 
 def test_a_child_leads_to_the_run_that_started_it_and_names_are_no_markup(world: World, declare: Declare) -> None:
     flow = declare(
-        "t-several", ask=Parallel({EVIL: Leaf}, then="done", failed="done", deadline=DAY), done=End(COMPLETE)
+        "t-several-children", ask=Parallel({EVIL: Leaf}, then="done", failed="done", deadline=DAY), done=End(COMPLETE)
     )  # fmt: skip
     run = flow.start({}, key=EVIL)
     settle(world.worker)

@@ -555,7 +555,7 @@ def test_who_may_and_who_may_not(boss: Any, django_user_model: Any) -> None:
         dependencies.down("nothing", reason="x", by=boss)
     with pytest.raises(UsageError, match="give a positive number"):
         dependencies.set_rate("payments", rate=0, reason="x", by=boss)
-    assert [one.name for one in dependencies.show()] == ["asked", "payments"]
+    assert {"asked", "payments"} <= {one.name for one in dependencies.show()}  # others declare theirs
 
 
 def test_code_reports(transactional_db: None, clock: Clock) -> None:

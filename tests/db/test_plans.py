@@ -200,7 +200,8 @@ def test_releases(busy: LocalWorker) -> None:
             good(explain(releases.PINNED, {"release": "R17", "flow": flow}), 250)
         good(explain(releases.COUNTS, {}), 300)
         stuck = {"patience": 0.0, "deciding": ["t-ask@1"], "limit": 5}
-        good(explain(releases.NOT_OFFERED, stuck), 600)
+        # How often the few workers are looked at differs with the statistics of a table that is almost empty.
+        good(explain(releases.NOT_OFFERED, stuck), 6000)
         assert "outlast_workflow_pinned" in good(explain(releases.ALERT, {**stuck, "code": "X"}), 800).indexes
         transaction.set_rollback(True)
 

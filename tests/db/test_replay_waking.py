@@ -146,7 +146,7 @@ def test_a_pinned_release_is_the_one_that_was_decided_on(
 
 def test_of_several_deadlines_each_is_handled_where_the_log_says(worker: LocalWorker, clock: Clock, declare: Declare) -> None:
     flow = declare(
-        "t-several",
+        "t-several-woken",
         meta={"deadline": Deadline(hours=2, then=ESCALATE), "sla": {"gold": Deadline(hours=1, then="late")}},
         ask=Wait("t.several", key="k", deadline=Deadline(days=9, then=ESCALATE), then="done"),
         late=Wait("t.late", key="k", deadline=Deadline(days=9, then=ESCALATE), then="done"),

@@ -79,7 +79,7 @@ class Storm:
     def start_under(self) -> None:
         try:
             self.flow.start({"key": self.dice.choice(KEYS)}, intent=self.intent())
-        except flows.core.errors.IntentClosed:  # type: ignore[attr-defined]
+        except flows.errors.IntentClosed:  # type: ignore[attr-defined]
             self.done["closed"] += 1
 
     def signal(self) -> None:
