@@ -25,20 +25,15 @@ class FlowsConfig(AppConfig):
 
         configure()
         registry.register_outbox(NoticeOutbox())
-        # ---- events
         for watch in events.watches():
             registry.register_watch(watch)
-        # ---- webhooks
-        # ---- schedules
         for watch in schedules.WATCHES:
             registry.register_watch(watch)
         post_migrate.connect(schedules.after_migrate, sender=self, dispatch_uid="outlast-sync-schedules")
-        # ---- capacity
         plane = CapacityPlane()
         for kind in sorted(CAPACITY):
             registry.register_wait_plane(kind, plane)
         for watch in (pump.WATCH, *debounced.WATCHES):
             registry.register_watch(watch)
-        # ---- children
         children.register()
         autodiscover_modules("flows")

@@ -106,6 +106,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = LOCAL_DIR / "static"
+MEDIA_ROOT = LOCAL_DIR / "media"
 
 LOGGING = {
     "version": 1,

@@ -74,16 +74,11 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "REFUSE_UNANSWERABLE": (lambda value: isinstance(value, bool), '"REFUSE_UNANSWERABLE": True, or False'),
     "OVERLOAD_SECONDS": (_is_span, '"OVERLOAD_SECONDS": 60, or None'),
     "PREPARED_STATEMENTS": (lambda value: value is None or isinstance(value, bool), '"PREPARED_STATEMENTS": None, True or False'),
-    # ---- events
-    # ---- webhooks
     "WEBHOOKS": (
         lambda value: isinstance(value, Mapping),
         '"WEBHOOKS": {"ci": {"SCHEME": "standard", "SECRETS": ["env:CI_SECRET"], "EVENT": "body.type", "KEY": "body.id"}}',
     ),
-    # ---- schedules
-    # ---- capacity
     "ADMISSION": (_counts, '"ADMISSION": {"nightly-report": 20, "*": 500}'),
-    # ---- children
 }
 
 

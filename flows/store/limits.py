@@ -57,12 +57,17 @@ def find(wants: Sequence[Want], workflow: UUID, seq: int | None, using: str) -> 
     ]
 
 
-ENSURE = """
+#: A limit is unique by name and key, and by its label: whichever a maker at the same moment meets, it waits for the other one.
+ADD = """
 INSERT INTO outlast_limit (name, key, label, size, lasting, rate, burst, tokens, refilled_at)
 VALUES (%(name)s, %(key)s, %(label)s, %(size)s::int, %(lasting)s::bool, %(rate)s::float8, %(burst)s::float8,
     coalesce(%(burst)s::float8, 0), flows_now())
-ON CONFLICT (name, key) DO UPDATE SET size = excluded.size, lasting = excluded.lasting, rate = excluded.rate, burst = excluded.burst
-RETURNING id
+ON CONFLICT DO NOTHING
+"""
+
+ENSURE = """
+UPDATE outlast_limit SET size = %(size)s::int, lasting = %(lasting)s::bool, rate = %(rate)s::float8, burst = %(burst)s::float8
+WHERE name = %(name)s AND key = %(key)s RETURNING id
 """
 
 SLOTS = """
@@ -77,12 +82,12 @@ def ensure(want: Want, size: int, using: str) -> int:
     params = {
         "name": want.name,
         "key": want.key,
-        "label": want.label,
         "size": size,
         "lasting": want.lasting,
         "rate": want.rate,
         "burst": want.burst,
     }
+    run("add limit", ADD, {**params, "label": want.label}, using)
     made: int = run("ensure limit", ENSURE, params, using)[0][0]
     run("ensure slots", SLOTS, {"limit": made, "size": size}, using)
     return made

@@ -9,9 +9,11 @@ import pytest
 
 import flows
 from flows import ABANDON, ALL, ANY, COMPLETE, FAILED, LEAVE, REQUEST, WAIT, Activity, Child, Deadline, End, Flow, Parallel, api
+from flows.core.errors import HalfMove
 from flows.core.protocol import Status
 from flows.models import Branch, Event, Fan, Intent, Transition, Wait, Workflow
-from flows.services.children import feeding
+from flows.services import control
+from flows.services.children import feeding, stopping
 from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import does, row, status
@@ -199,6 +201,29 @@ def test_the_deadline_stops_what_runs(worker: LocalWorker, clock: Clock, declare
     assert status(run)[0] == "failed"
     assert counters(run) == {"cancelled": 1, "skipped": 1}
     assert Wait.objects.get(workflow_id=run.id).status == "expired"
+
+
+@pytest.mark.parametrize("error", [HalfMove("a statement missed its partner"), RuntimeError("the function of its release")])
+def test_a_child_that_could_not_be_cancelled_is_cancelled_by_the_next_look(
+    worker: LocalWorker, declare: Declare, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    run = over_slow(declare, on_cancel=WAIT, concurrency=2).start(keys("a", "b"))
+    worker.run()
+    flows.cancel(run)
+    cancel, failed = control.cancel, []
+
+    def once(child: Any, **options: Any) -> Any:
+        if not failed:
+            failed.append(child)
+            raise error
+        return cancel(child, **options)
+
+    monkeypatch.setattr(control, "cancel", once)
+    stopping.carry_out("default")
+    assert sorted(kid.status for kid in children(run)) == ["cancelled", "waiting"], "one that fails holds up no other"
+    settle(worker)
+    assert [kid.status for kid in children(run)] == ["cancelled", "cancelled"]
+    assert (status(run)[0], row(run).owed) == ("cancelled", 0)
 
 
 def test_a_visit_has_a_fan_of_its_own(worker: LocalWorker, declare: Declare) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 import flows
 from flows import COMPLETE, Activity, Dependency, End, Limit, Ramp, dependencies, seconds
@@ -21,7 +23,7 @@ from flows.models import Limit as LimitRow
 from flows.models import Slot, Transition, Workflow
 from flows.services import attempting as attempts
 from flows.services import gating
-from flows.services.capacity import pump
+from flows.services.capacity import pump, taking
 from flows.services.owned import Owned
 from flows.services.proceed import Progress, proceed
 from flows.store import limits, slots
@@ -96,6 +98,39 @@ def test_of_two_who_want_the_last_slot_one_gets_it_every_time(transactional_db: 
             winners[winner] += 1
             assert slots.free(ids[winner], 1, USING) == [gpu]
     assert sum(winners.values()) == 1_000
+
+
+def test_a_limit_that_two_make_at_once_is_one(transactional_db: None) -> None:
+    """The first use of a key: the limit is unique by its name and key, and by its label."""
+    limit = Limit("tenants", concurrency=2)
+    with racers(2) as (one, two):
+        for number in range(150):
+            want = core.want_limit(limit, f"tenant-{number}")
+            made = [lambda want=want: limits.ensure(want, 2, USING) for _ in range(2)]
+            first, second = together((one, made[0]), (two, made[1]))
+            assert first == second
+    assert LimitRow.objects.count() == 150
+    assert Slot.objects.count() == 300
+
+
+def test_limits_that_are_made_larger_and_tokens_that_are_spent_lock_in_one_order(transactional_db: None) -> None:
+    """The first of them has the later name."""
+    declared = [core.want_limit(Limit(name, rate=1000, burst=1000), "") for name in ("zz", "aa")]
+    ids = [limits.ensure(want, want.size, USING) for want in declared]
+
+    def larger(burst: int) -> None:
+        wants = [dataclasses.replace(want, burst=float(burst)) for want in declared]
+        with transaction.atomic():
+            taking.found_of(wants, new_id(), None, USING)
+
+    def spend() -> None:
+        with transaction.atomic():
+            for one in sorted(ids):
+                limits.token(one, 1000, 1000, USING)
+
+    with racers(2) as (one, two):
+        for number in range(ROUNDS):
+            assert together((one, lambda number=number: larger(2000 + number)), (two, spend)) == [None, None]
 
 
 def test_the_one_who_does_not_get_it_waits_and_is_let_in(worker: LocalWorker, flow: Any) -> None:

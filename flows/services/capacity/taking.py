@@ -104,14 +104,22 @@ def take(owned: Owned, node: Node, wants: Sequence[Want]) -> Lacking | None:
 
 
 def found_of(wants: Sequence[Want], workflow: UUID, seq: int | None, using: str) -> list[Found]:
-    """How it stands with each of these; what is not there yet, or declared otherwise by now, is made first."""
+    """How it stands with each of these; what is not there yet, or declared otherwise by now, is made first.
+
+    Rows that are there are locked by id, as tokens are; what is made has greater ones, and comes after them by name.
+    """
     found = limits.find(wants, workflow, seq, using)
     if all(_as_declared(want, one) for want, one in zip(wants, found, strict=True)):
         return found
-    for want, one in sorted(zip(wants, found, strict=True), key=lambda pair: (pair[0].name, pair[0].key)):
+    for want, one in sorted(zip(wants, found, strict=True), key=_in_order):
         if not _as_declared(want, one):
             make(want, one.ceiling, using)
     return limits.find(wants, workflow, seq, using)
+
+
+def _in_order(pair: tuple[Want, Found]) -> tuple[bool, int, str, str]:
+    want, found = pair
+    return found.id is None, found.id or 0, want.name, want.key
 
 
 def make(want: Want, ceiling: int | None, using: str) -> int:

@@ -1,26 +1,23 @@
 """Children that are not wanted any more: no more of them are started, and those that run are cancelled, each in a transaction of its own.
 
-    planned ──► skipped        running ──► `stop_at` ──► cancelled by `control.cancel`, a batch a look ──► `stopped_at`
-Guard: the fan is locked by whoever stops it. A child that ends at that moment is too late to cancel, and counts as it ended.
+    planned ──► skipped        running ──► `stop_at` ──► cancelled by `control.cancel`, so many a look ──► `stopped_at`
+Guard: the fan is locked by whoever stops it. A child that ends at that moment is too late to cancel, and counts as it ended. One that could
+not be cancelled stays to be cancelled: its parent may owe its end.
 """
 
 from __future__ import annotations
 
-import logging
-
 from django.db import transaction
 
-from flows.core.errors import OutlastError
 from flows.dispatch import look_soon
 from flows.services import control
+from flows.services.apart import apart
 from flows.store import branches as store
-
-logger = logging.getLogger("outlast.children")
 
 WATCH = "children"
 REASON = "its parent does not need it any more"
-#: So many are cancelled before it is looked whether there are more.
-BATCH = 50
+#: So many are cancelled in one look.
+BATCH = 500
 
 
 def stop(fan: int, using: str, *, running: bool = True) -> None:
@@ -29,15 +26,11 @@ def stop(fan: int, using: str, *, running: bool = True) -> None:
         transaction.on_commit(lambda: look_soon(0, WATCH), using=using)
 
 
-def carry_out(using: str, limit: int = BATCH * 10) -> int:
-    """Cancel children that are to be stopped; how many were asked. A lost process leaves them to the next look."""
+def carry_out(using: str, limit: int = BATCH) -> int:
+    """Cancel children that are to be stopped; how many were. A lost process, or a cancel that fails, leaves them to the next look."""
     count = 0
-    while count < limit and (found := store.stopping(BATCH, using)):
-        for child in found:
-            try:
-                control.cancel(child, reason=REASON, using=using)
-            except OutlastError as error:
-                logger.error("child %s cannot be cancelled: %s", child, error)
-            store.stopped(child, using)
-        count += len(found)
+    for child in store.stopping(limit, using):
+        with apart(f"the cancel of child {child}", using):
+            control.cancel(child, reason=REASON, using=using)
+            count += store.stopped(child, using)
     return count
