@@ -115,7 +115,7 @@ def end_delegation(delegation: Any, *, by: Any, using: str | None = None) -> boo
     number = row_id(getattr(delegation, "pk", delegation)) or 0
     identify.user(by, lambda: BadDelegation("A delegation is revoked by a user of this project: pass by=user."))
     with committing("end delegation", alias):
-        row = Delegation.objects.using(alias).select_for_update().filter(pk=number).first()
+        row = Delegation.objects.using(alias).select_for_update(no_key=True).filter(pk=number).first()
         if row is None:
             raise UnknownDelegation(getattr(delegation, "pk", delegation))
         if by.pk not in (row.giver_id, row.taker_id) and not warrant.is_permitted(by, ANY, alias):

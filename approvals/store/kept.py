@@ -49,7 +49,7 @@ def keep(row: int, status: int, body: str, using: str) -> bool:
 
 FORGET = f"""
 DELETE FROM outlast_api_answer WHERE id = ANY (ARRAY(
-    SELECT id FROM outlast_api_answer WHERE at <= flows_now() - interval '{KEPT}' ORDER BY at LIMIT {OLD} FOR UPDATE SKIP LOCKED))
+    SELECT id FROM outlast_api_answer WHERE at <= flows_now() - interval '{KEPT}' ORDER BY at LIMIT {OLD} FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING id
 """
 

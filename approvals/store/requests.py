@@ -24,8 +24,8 @@ def of(request_id: int, using: str) -> tuple[UUID, int] | None:
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-LOCK_WAIT = "SELECT id FROM outlast_wait WHERE id = %(id)s::bigint FOR UPDATE"
-LOCK = "SELECT id FROM outlast_approval_request WHERE id = %(id)s::bigint FOR UPDATE"
+LOCK_WAIT = "SELECT id FROM outlast_wait WHERE id = %(id)s::bigint FOR NO KEY UPDATE"
+LOCK = "SELECT id FROM outlast_approval_request WHERE id = %(id)s::bigint FOR NO KEY UPDATE"
 
 
 def lock(request_id: int, wait_id: int, using: str) -> bool:

@@ -80,7 +80,7 @@ class Outbox:
         with committing("claim notices", using):
             moment = now(using)
             due = self._rows(using).filter(OWED, Q(due_at=None) | Q(due_at__lte=moment))
-            locked = due.select_for_update(skip_locked=True).order_by("created_at", "pk")
+            locked = due.select_for_update(no_key=True, skip_locked=True).order_by("created_at", "pk")
             ids = list(locked.values_list("pk", flat=True)[:limit])
             self._rows(using).filter(pk__in=ids).update(tries=F("tries") + 1, due_at=moment + timedelta(seconds=CLAIMED))
         return list(self._rows(using).filter(pk__in=ids).order_by("created_at", "pk"))

@@ -100,7 +100,7 @@ WITH given AS (
     SET node = g.node, placement = g.placement, version = w.version + 1, activity_seq = w.activity_seq + 1,
         active_seq = w.activity_seq + 1, attempts = w.attempts + 1, error_code = NULL, updated_at = flows_now()
     FROM given g
-    WHERE w.id = ANY (ARRAY (SELECT r.id FROM outlast_workflow r WHERE r.id = ANY (%(id)s::uuid[]) FOR UPDATE SKIP LOCKED))
+    WHERE w.id = ANY (ARRAY (SELECT r.id FROM outlast_workflow r WHERE r.id = ANY (%(id)s::uuid[]) FOR NO KEY UPDATE SKIP LOCKED))
       AND w.id = g.id AND w.version = g.version AND w.status = 'running' AND w.epoch = g.epoch
       AND w.intent_version = g.intent_version AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
       AND w.wake_seq = g.wake_seq AND w.pause_requested_at IS NULL

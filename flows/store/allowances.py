@@ -102,7 +102,7 @@ def limit(
 
 OF_WORKFLOWS = """
 SELECT b.id, b.workflow_id, b.kind, b.allowance, b.soft, b.kept, b.spent, b.reserved FROM outlast_budget b
-WHERE b.workflow_id = ANY (%(ids)s::uuid[]) ORDER BY b.id FOR UPDATE
+WHERE b.workflow_id = ANY (%(ids)s::uuid[]) ORDER BY b.id FOR NO KEY UPDATE
 """
 
 

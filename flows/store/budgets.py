@@ -32,7 +32,7 @@ FROM outlast_budget b
 WHERE (b.workflow_id = ANY (%(workflows)s::uuid[]) OR b.intent_id = %(intent)s::uuid) AND b.kind = ANY (%(kinds)s::text[])
 ORDER BY b.workflow_id IS NULL, b.id
 """
-LOCK = LEDGERS + " FOR UPDATE"
+LOCK = LEDGERS + " FOR NO KEY UPDATE"
 
 
 def ledgers(
@@ -229,7 +229,7 @@ SELECT w.id FROM outlast_workflow w JOIN outlast_activity a ON a.workflow_id = w
 WHERE w.id = %(id)s::uuid AND w.version = %(version)s::int AND w.status = 'running' AND w.epoch = %(epoch)s::int
   AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
   AND a.seq = %(seq)s::int AND a.fence = %(fence)s::int AND a.status = 'running'
-FOR UPDATE OF w
+FOR NO KEY UPDATE OF w
 """
 
 
@@ -248,7 +248,7 @@ def _lock_open(which: str) -> str:
     return f"""
 SELECT b.id FROM outlast_budget b
 WHERE b.id = ANY (ARRAY (SELECT e.budget_id FROM outlast_budget_entry e WHERE {which} AND {OPEN}))
-ORDER BY b.workflow_id IS NULL, b.id FOR UPDATE
+ORDER BY b.workflow_id IS NULL, b.id FOR NO KEY UPDATE
 """
 
 

@@ -90,7 +90,7 @@ WITH offered AS (
               AND (r.placement = '' OR r.placement = ANY (%(placements)s::text[]))
               {offered}AND (r.active_seq IS NULL
                    OR r.active_seq = (SELECT x.seq FROM outlast_activity x WHERE x.workflow_id = r.id AND x.seq = r.active_seq))
-            ORDER BY r.rank LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED))
+            ORDER BY r.rank LIMIT %(limit)s::int FOR NO KEY UPDATE SKIP LOCKED))
       AND EXISTS (SELECT FROM outlast_worker k
                   WHERE k.id = %(worker)s::uuid AND k.status = 'alive' AND k.lease_until > statement_timestamp())
     RETURNING w.*
@@ -185,7 +185,7 @@ WITH moved AS (
         attempts = w.attempts - CASE WHEN w.active_seq IS NULL THEN 0 ELSE 1 END,
         version = w.version + 1, worker_id = NULL, worker_pid = NULL, updated_at = flows_now()
     FROM unnest(%(ids)s::uuid[], %(versions)s::int[], %(touched)s::timestamptz[]) AS g(id, version, touched)
-    WHERE w.id = ANY (ARRAY (SELECT r.id FROM outlast_workflow r WHERE r.id = ANY (%(ids)s::uuid[]) ORDER BY r.id FOR UPDATE))
+    WHERE w.id = ANY (ARRAY (SELECT r.id FROM outlast_workflow r WHERE r.id = ANY (%(ids)s::uuid[]) ORDER BY r.id FOR NO KEY UPDATE))
       AND w.id = g.id AND w.version = g.version AND (g.touched IS NULL OR w.updated_at = g.touched)
       AND w.status = 'running' AND w.worker_id IS NOT DISTINCT FROM %(worker)s::uuid
     RETURNING w.*

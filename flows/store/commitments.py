@@ -188,7 +188,7 @@ HOLD = """
 SELECT o.id FROM outlast_operation o JOIN outlast_commitment c ON c.id = o.commitment_id
 WHERE c.workflow_id = %(workflow)s::uuid AND (c.id = %(id)s::bigint OR %(id)s::bigint IS NULL AND c.name = %(name)s)
   AND o.status IN ('planned', 'failed', 'in_flight', 'uncertain')
-ORDER BY o.id FOR UPDATE OF o
+ORDER BY o.id FOR NO KEY UPDATE OF o
 """
 
 #: What can still be ended by somebody's word.

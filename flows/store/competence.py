@@ -13,7 +13,7 @@ WITH closed AS (
     SELECT id, burned, closed_at FROM outlast_competence
     WHERE flow_name = %(flow)s AND node = %(node)s AND release = %(release)s AND closed_at IS NOT NULL
       AND (%(closed_at)s::timestamptz IS NULL OR closed_at = %(closed_at)s::timestamptz)
-    FOR UPDATE
+    FOR NO KEY UPDATE
 ), opened AS (
     UPDATE outlast_competence c
     SET burned = 0, closed_at = NULL, note = %(reason)s, by_label = %(by_label)s, updated_at = flows_now()

@@ -15,7 +15,7 @@ COLUMNS = (
     "version, flows_now()"
 )
 GET = f"SELECT {COLUMNS} FROM outlast_dependency WHERE name = %(name)s"
-LOCK = f"{GET} FOR UPDATE"
+LOCK = f"{GET} FOR NO KEY UPDATE"
 ADD = """
 INSERT INTO outlast_dependency (name, since, probe_at)
 VALUES (%(name)s, flows_now(), flows_now() + %(probe_in)s::float8 * interval '1 second') ON CONFLICT (name) DO NOTHING
@@ -110,7 +110,7 @@ CLAIM = """
 UPDATE outlast_dependency SET probe_at = flows_now() + %(lease)s::float8 * interval '1 second'
 WHERE name = ANY (ARRAY (
     SELECT d.name FROM outlast_dependency d
-    WHERE d.name = ANY (%(names)s::text[]) AND d.probe_at <= flows_now() ORDER BY d.probe_at LIMIT 1 FOR UPDATE SKIP LOCKED))
+    WHERE d.name = ANY (%(names)s::text[]) AND d.probe_at <= flows_now() ORDER BY d.probe_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING name, version
 """
 

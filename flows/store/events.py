@@ -23,7 +23,7 @@ WAITING = """
         UNION ALL
         SELECT p.workflow_id, p.wait_id, true FROM outlast_wait_part p WHERE p.event_type = %(type)s AND p.key = %(key)s AND p.open
     ) x JOIN outlast_workflow w ON w.id = x.workflow_id
-    ORDER BY w.id FOR UPDATE OF w
+    ORDER BY w.id FOR NO KEY UPDATE OF w
 """
 
 RECORD = f"""

@@ -128,7 +128,7 @@ SELECT f.id, f.workflow_id, f.node, f.wait_id, f.kind, f.need, f.tolerated, f.co
     f.status, f.epoch, f.total, f.running, f.succeeded, f.failed, f.cancelled, f.skipped,
     w.epoch, w.status, w.target, w.flow_name, w.flow_version, w.intent_version, w.user_id, w.user_label, w.subject, w.priority, w.rank, w.depth,
     w.ledgers, w.tenant
-FROM outlast_fan f JOIN outlast_workflow w ON w.id = f.workflow_id WHERE f.id = %(id)s::bigint FOR UPDATE OF f
+FROM outlast_fan f JOIN outlast_workflow w ON w.id = f.workflow_id WHERE f.id = %(id)s::bigint FOR NO KEY UPDATE OF f
 """
 
 
@@ -182,7 +182,7 @@ def close(fan: int, using: str) -> bool:
 OF_WAITS = """
 SELECT id, status, awaited FROM outlast_fan WHERE workflow_id = ANY (
     SELECT o.workflow_id FROM outlast_wait o WHERE o.id = ANY (%(waits)s::bigint[])) AND wait_id = ANY (%(waits)s::bigint[])
-ORDER BY id FOR UPDATE
+ORDER BY id FOR NO KEY UPDATE
 """
 
 
@@ -199,7 +199,7 @@ f.status = 'open' AND (f.awaited OR f.on_cancel <> 'abandon') OR (f.on_cancel = 
 
 OF_ENDING = f"""
 SELECT f.id, f.workflow_id, f.on_cancel, f.running, f.node FROM outlast_fan f
-WHERE f.workflow_id = ANY (%(workflows)s::uuid[]) AND ({STANDING}) ORDER BY f.id FOR UPDATE
+WHERE f.workflow_id = ANY (%(workflows)s::uuid[]) AND ({STANDING}) ORDER BY f.id FOR NO KEY UPDATE
 """
 
 

@@ -206,7 +206,7 @@ def next_intent_version(
 LIVE_OF_INTENT = """
 SELECT id FROM outlast_workflow
 WHERE intent_id = %(id)s::uuid AND status NOT IN ('complete', 'failed', 'cancelled', 'superseded') AND target <> 'superseded'
-ORDER BY id FOR UPDATE
+ORDER BY id FOR NO KEY UPDATE
 """
 
 
@@ -219,7 +219,7 @@ DRAWING_ON = """
 SELECT id FROM outlast_workflow
 WHERE id = %(id)s::uuid
    OR (ledgers @> ARRAY[%(id)s::uuid] AND status NOT IN ('complete', 'failed', 'cancelled', 'superseded'))
-ORDER BY id FOR UPDATE
+ORDER BY id FOR NO KEY UPDATE
 """
 
 

@@ -112,7 +112,7 @@ def token(limit: int, rate: float, burst: float, using: str) -> bool:
 LOCK = """
 SELECT l.id, l.name, l.key, l.label, l.size, l.lasting, l.rate, l.burst, l.tokens,
     greatest(extract(epoch FROM flows_now() - l.refilled_at)::float8, 0), flows_now()
-FROM outlast_limit l WHERE l.id = %(limit)s::bigint FOR UPDATE SKIP LOCKED
+FROM outlast_limit l WHERE l.id = %(limit)s::bigint FOR NO KEY UPDATE SKIP LOCKED
 """
 
 
@@ -170,7 +170,7 @@ WHERE l.id = ANY (ARRAY (
         SELECT l.id FROM outlast_limit l
         WHERE l.id = ANY (%(limits)s::bigint[])
           AND (l.look_at IS NULL OR l.look_at <= flows_now() OR l.look_at > flows_now() + interval '5 seconds')
-          AND {QUEUED} FOR UPDATE SKIP LOCKED))
+          AND {QUEUED} FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING l.id
 """
 

@@ -53,7 +53,7 @@ def channel_number(event_type: str, key: str) -> int:
     return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big", signed=True)
 
 
-INTENT = "SELECT version, status FROM outlast_intent WHERE id = %(id)s::uuid FOR UPDATE"
+INTENT = "SELECT version, status FROM outlast_intent WHERE id = %(id)s::uuid FOR NO KEY UPDATE"
 INTENT_SHARED = "SELECT version, status FROM outlast_intent WHERE id = %(id)s::uuid FOR SHARE"
 
 
@@ -63,7 +63,7 @@ def intent(intent_id: UUID, using: str, *, shared: bool = False) -> tuple[int, s
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-WORKFLOWS = "SELECT id FROM outlast_workflow WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE"
+WORKFLOWS = "SELECT id FROM outlast_workflow WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR NO KEY UPDATE"
 
 
 def workflows(ids: Sequence[Any], using: str) -> list[UUID]:
@@ -73,7 +73,7 @@ def workflows(ids: Sequence[Any], using: str) -> list[UUID]:
 
 AS_SEEN = """
 SELECT id FROM outlast_workflow
-WHERE id = %(id)s::uuid AND version = %(version)s::int AND wake_seq = %(wake_seq)s::int FOR UPDATE
+WHERE id = %(id)s::uuid AND version = %(version)s::int AND wake_seq = %(wake_seq)s::int FOR NO KEY UPDATE
 """
 
 
@@ -83,7 +83,7 @@ def workflow_as_seen(workflow_id: UUID, version: int, wake_seq: int, using: str)
     return bool(run("lock workflow as seen", AS_SEEN, params, using))
 
 
-WORKFLOWS_FREE = "SELECT id FROM outlast_workflow WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED"
+WORKFLOWS_FREE = "SELECT id FROM outlast_workflow WHERE id = ANY(%(ids)s::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
 
 
 def free_workflows(ids: Sequence[Any], using: str) -> list[UUID]:

@@ -22,7 +22,7 @@ WHERE o.id = ANY (ARRAY (
         SELECT d.id FROM outlast_operation d JOIN outlast_workflow w ON w.id = d.workflow_id
         WHERE d.due_at IS NOT NULL AND d.worker_id IS NULL AND d.due_at <= flows_now()
           AND (w.flow_name, w.flow_version) IN (SELECT flow_name, flow_version FROM offered)
-        ORDER BY d.due_at LIMIT %(limit)s::int FOR UPDATE OF d SKIP LOCKED))
+        ORDER BY d.due_at LIMIT %(limit)s::int FOR NO KEY UPDATE OF d SKIP LOCKED))
   AND EXISTS (SELECT FROM outlast_worker k
               WHERE k.id = %(worker)s::uuid AND k.status = 'alive' AND k.lease_until > statement_timestamp())
 RETURNING o.id, o.looks
@@ -86,7 +86,7 @@ WHERE o.worker_id IS NOT NULL AND o.id = ANY (ARRAY (
         WHERE d.worker_id IS NOT NULL AND (
             d.timeout_at + %(grace)s::float8 * interval '1 second' <= statement_timestamp()
             OR k.id IS NULL OR k.status <> 'alive' OR (d.worker_id = %(worker)s::uuid AND d.worker_pid = ANY (%(pids)s::int[])))
-        ORDER BY d.id FOR UPDATE OF d SKIP LOCKED))
+        ORDER BY d.id FOR NO KEY UPDATE OF d SKIP LOCKED))
 RETURNING o.id
 """
 
@@ -102,7 +102,7 @@ SELECT o.id FROM outlast_operation o
 WHERE o.status = 'uncertain' AND o.due_at IS NOT NULL AND o.worker_id IS NULL AND o.flown_by IS NOT NULL AND (
     NOT EXISTS (SELECT FROM outlast_worker k WHERE k.id = o.flown_by AND k.status = 'alive')
     OR o.flown_by = %(worker)s::uuid AND o.flown_pid = ANY (%(pids)s::int[]))
-ORDER BY o.id FOR UPDATE OF o SKIP LOCKED
+ORDER BY o.id FOR NO KEY UPDATE OF o SKIP LOCKED
 """
 
 

@@ -85,7 +85,7 @@ def startable(limit: int, using: str) -> list[tuple[int, int]]:
 
 LOCK = """
 SELECT id, schedule_id, scheduled_for, origin, status, tries FROM outlast_occurrence
-WHERE id = %(id)s::bigint AND status = ANY (%(statuses)s::text[]) AND due_at <= flows_now() FOR UPDATE
+WHERE id = %(id)s::bigint AND status = ANY (%(statuses)s::text[]) AND due_at <= flows_now() FOR NO KEY UPDATE
 """
 
 

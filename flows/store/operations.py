@@ -90,7 +90,7 @@ def fly(flight: Flight, using: str) -> bool | None:
     return bool(rows[0][0]) if rows else None
 
 
-HOLD = f"SELECT w.id FROM outlast_workflow w WHERE {OWNS} FOR UPDATE"
+HOLD = f"SELECT w.id FROM outlast_workflow w WHERE {OWNS} FOR NO KEY UPDATE"
 _HOLD = ("workflow", "version", "epoch", "intent_version", "worker", "seq")
 
 
@@ -165,7 +165,7 @@ SETTLE = """
 WITH old AS (
     SELECT id, kind, status FROM outlast_operation
     WHERE id = %(id)s AND status = ANY (%(from)s::text[])
-      AND (%(looks)s::int IS NULL OR looks = %(looks)s::int) AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s::int) FOR UPDATE
+      AND (%(looks)s::int IS NULL OR looks = %(looks)s::int) AND (%(attempt)s::int IS NULL OR attempt = %(attempt)s::int) FOR NO KEY UPDATE
 ), settled AS (
     UPDATE outlast_operation o
     SET status = %(status)s, evidence = coalesce(%(evidence)s::jsonb, o.evidence),

@@ -86,7 +86,7 @@ MARK = """
 UPDATE outlast_event SET place = 'unclaimed' WHERE id = ANY (ARRAY(
     SELECT id FROM outlast_event WHERE status = 'pending' AND place IN ('early', 'between', 'unknown', 'gap')
       AND observed_at <= flows_now() - %(seconds)s::float8 * interval '1 second' ORDER BY observed_at LIMIT %(limit)s::int
-    FOR UPDATE SKIP LOCKED)) AND status = 'pending'
+    FOR NO KEY UPDATE SKIP LOCKED)) AND status = 'pending'
 RETURNING event_id
 """
 

@@ -233,7 +233,7 @@ WITH unoffered AS MATERIALIZED ({_UNOFFERED}), found AS (
             SELECT x.id FROM unoffered u CROSS JOIN LATERAL (
                 SELECT w.id FROM outlast_workflow w
                 WHERE w.release = u.name AND {_READY} AND (w.alerted_at IS NULL OR w.alerted_at < w.updated_at)
-                LIMIT %(limit)s::int FOR UPDATE SKIP LOCKED) x))
+                LIMIT %(limit)s::int FOR NO KEY UPDATE SKIP LOCKED) x))
     RETURNING w.id, w.user_id, w.release
 ), notice AS (
     INSERT INTO outlast_notice (workflow_id, user_id, outcome, code, created_at, tries)

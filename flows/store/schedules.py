@@ -88,11 +88,11 @@ DUE = "EXISTS (SELECT FROM outlast_schedule WHERE next_at <= flows_now() AND nex
 LOCK_DUE = f"""
 SELECT {COLUMNS} FROM outlast_schedule
 WHERE next_at <= flows_now() AND next_at IS NOT NULL AND paused_at IS NULL AND id <> ALL (%(done)s::bigint[])
-ORDER BY next_at LIMIT 1 FOR UPDATE SKIP LOCKED
+ORDER BY next_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 """
 
-LOCK_FREE = f"SELECT {COLUMNS} FROM outlast_schedule WHERE id = %(id)s::bigint FOR UPDATE SKIP LOCKED"
-LOCK = f"SELECT {COLUMNS} FROM outlast_schedule WHERE name = %(name)s FOR UPDATE"
+LOCK_FREE = f"SELECT {COLUMNS} FROM outlast_schedule WHERE id = %(id)s::bigint FOR NO KEY UPDATE SKIP LOCKED"
+LOCK = f"SELECT {COLUMNS} FROM outlast_schedule WHERE name = %(name)s FOR NO KEY UPDATE"
 
 
 EXIST = "SELECT to_regclass('outlast_schedule') IS NOT NULL"

@@ -16,10 +16,10 @@ SET workflow_id = %(workflow)s::uuid, activity_seq = %(seq)s::int, fence = %(fen
 WHERE s.limit_id = %(limit)s::bigint AND s.number = coalesce(
     (SELECT o.number FROM outlast_slot o
      WHERE o.limit_id = %(limit)s::bigint AND o.workflow_id = %(workflow)s::uuid AND o.activity_seq IS NOT DISTINCT FROM %(seq)s::int
-     LIMIT 1 FOR UPDATE),
+     LIMIT 1 FOR NO KEY UPDATE),
     (SELECT f.number FROM outlast_slot f
      WHERE f.limit_id = %(limit)s::bigint AND f.workflow_id IS NULL AND f.number <= %(size)s::int
-     LIMIT 1 FOR UPDATE SKIP LOCKED))
+     LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING s.number
 """
 
@@ -73,7 +73,7 @@ WHERE (s.limit_id, s.number) IN (
                 WHEN 'scheduled' THEN x.fence IS NULL AND w.status IN ('runnable', 'running')
                     AND x.since > flows_now() - interval '{UNCLAIMED_SECONDS} seconds'
                 ELSE false END, false))
-    FOR UPDATE OF x SKIP LOCKED)
+    FOR NO KEY UPDATE OF x SKIP LOCKED)
 RETURNING s.number
 """
 
@@ -86,7 +86,7 @@ def reclaim(limit: int, using: str) -> int:
 LOCK_FREE = """
 SELECT s.number FROM outlast_slot s
 WHERE s.limit_id = %(limit)s::bigint AND s.workflow_id IS NULL AND s.number <= %(size)s::int
-LIMIT %(count)s::int FOR UPDATE SKIP LOCKED
+LIMIT %(count)s::int FOR NO KEY UPDATE SKIP LOCKED
 """
 
 
@@ -99,7 +99,7 @@ WAITERS = f"""
 SELECT o.id, w.id, w.active_seq FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
 WHERE o.key = %(label)s AND {WAITING} AND o.epoch = w.epoch AND w.status = 'waiting' AND w.outcome = 'WAITING'
 ORDER BY o.priority DESC, o.deadline_at, o.id LIMIT %(count)s::int
-FOR UPDATE OF w SKIP LOCKED
+FOR NO KEY UPDATE OF w SKIP LOCKED
 """
 
 

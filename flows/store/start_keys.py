@@ -36,7 +36,7 @@ DUE = "EXISTS (SELECT FROM outlast_start_key WHERE due_at IS NOT NULL AND due_at
 LOCK_DUE = """
 SELECT flow, key, input, origin, workflow_id, first_at < flows_now() - interval '1 day' FROM outlast_start_key
 WHERE due_at IS NOT NULL AND due_at <= flows_now() AND flow = ANY (%(flows)s::text[])
-ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+ORDER BY due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 """
 
 

@@ -23,7 +23,7 @@ EVENTFUL = tuple(kind for kind, row in KINDS.items() if row.event == EXPIRED)
 DUE = """
 SELECT t.id FROM outlast_timer t JOIN outlast_workflow w ON w.id = t.workflow_id
 WHERE t.status = 'pending' AND t.due_at <= flows_now()
-ORDER BY t.due_at LIMIT %(limit)s::int FOR UPDATE OF w, t SKIP LOCKED
+ORDER BY t.due_at LIMIT %(limit)s::int FOR NO KEY UPDATE OF w, t SKIP LOCKED
 """
 
 

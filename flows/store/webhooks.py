@@ -33,7 +33,7 @@ def keep(row: Mapping[str, Any], using: str) -> int | None:
 KNOWN = """
 SELECT id, body_digest FROM outlast_webhook_delivery
 WHERE source = %(source)s AND (delivery_id = %(delivery_id)s OR (unsigned_id AND %(unsigned_id)s::boolean AND body_digest = %(body_digest)s))
-ORDER BY (body_digest = %(body_digest)s) DESC, id LIMIT 1 FOR UPDATE
+ORDER BY (body_digest = %(body_digest)s) DESC, id LIMIT 1 FOR NO KEY UPDATE
 """
 
 
@@ -110,7 +110,7 @@ SELECT w.id FROM outlast_workflow w WHERE w.id IN (
     SELECT p.workflow_id FROM outlast_wait_part p JOIN unnest(%(types)s::text[], %(keys)s::text[]) AS c (type, key)
         ON p.event_type = c.type AND p.key = c.key
     WHERE p.open
-) ORDER BY w.id FOR UPDATE
+) ORDER BY w.id FOR NO KEY UPDATE
 """
 
 

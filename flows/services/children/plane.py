@@ -98,7 +98,7 @@ class ChildrenPlane:
         """The fan of a wait that goes over goes with it, as does one that nobody waits for and whose node is still there."""
         epoch = Workflow.objects.using(using).values_list("epoch", flat=True).get(pk=workflow_id)
         own = Fan.objects.using(using).filter(workflow_id=workflow_id, status__in=("open", "joined")).order_by("pk")
-        for fan in own.select_for_update():
+        for fan in own.select_for_update(no_key=True):
             if fan.wait_id == kept or (not fan.awaited and isinstance(nodes.get(fan.node), Fanned)):
                 store.carry(workflow_id, fan.wait_id, epoch, using)
             else:

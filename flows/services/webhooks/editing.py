@@ -98,7 +98,7 @@ def _new(name: str, given: Mapping[str, Any], using: str) -> Saved:
 
 
 def _anew(name: str, seen: int, given: Mapping[str, Any], kept: Mapping[str, Any], using: str) -> Saved:
-    row = WebhookSource.objects.using(using).select_for_update().filter(name=name).first()
+    row = WebhookSource.objects.using(using).select_for_update(no_key=True).filter(name=name).first()
     if row is None or row.version != seen:
         raise SourceMoved(name, "is gone" if row is None else f"has version {row.version} by now, not {seen}")
     if all(getattr(row, field) == value for field, value in given.items()):

@@ -177,7 +177,7 @@ def map_anew(delivery: int, *, reason: str, by: Any = None, using: str | None = 
     with committing("map delivery", alias):
         number: Any = delivery
         known = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**63
-        row = WebhookDelivery.objects.using(alias).select_for_update().filter(pk=delivery).first() if known else None
+        row = WebhookDelivery.objects.using(alias).select_for_update(no_key=True).filter(pk=delivery).first() if known else None
         if row is None:
             raise UnknownDelivery(f"There is no delivery {delivery!r:.40}. `flows webhooks deliveries` lists them.")
         if row.verdict != WebhookVerdict.UNMAPPED or row.body is None:
