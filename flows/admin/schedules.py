@@ -179,14 +179,14 @@ class ScheduleAdmin(DecidingAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "media": self.media,
+            "decide_section": self.decide_section,
             "title": gettext("Make a schedule"),
             "decide_form": form,
             "decide_errors": form.errors,
             "list_url": self.url("outlast_flows_schedule_changelist"),
         }
         request.current_app = self.admin_site.name
-        response = TemplateResponse(request, "admin/outlast_flows/schedule/add.html", context)
+        response = TemplateResponse(request, "admin/outlast_flows/decided/add.html", context)
         response.headers["Cache-Control"] = "no-store"
         return response
 

@@ -136,14 +136,14 @@ class WebhookSourceAdmin(DecidingAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "media": self.media,
+            "decide_section": self.decide_section,
             "title": gettext("Describe a source"),
             "decide_form": form,
             "decide_errors": form.errors,
             "list_url": self.url("outlast_flows_webhooksource_changelist"),
         }
         request.current_app = self.admin_site.name
-        response = TemplateResponse(request, "admin/outlast_flows/webhooksource/add.html", context)
+        response = TemplateResponse(request, "admin/outlast_flows/decided/add.html", context)
         response.headers["Cache-Control"] = "no-store"
         return response
 

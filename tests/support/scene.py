@@ -23,8 +23,9 @@ import flows
 from approvals.api import answer as fill_in
 from approvals.api import delegate
 from approvals.models import Pool, Request
-from flows import COMPLETE, Budget, Decision, End, Kept, Visits, calendars, policies, releases, schedules
+from flows import COMPLETE, Budget, Decision, End, Kept, Visits, calendars, dependencies, policies, releases, schedules
 from flows.models import Occurrence, WebhookDelivery, WebhookRefusal, WebhookSource
+from flows.services.capacity import health
 from flows.services.clock import now
 from flows.services.webhooks.bodies import packed
 from flows.store import gate
@@ -307,6 +308,12 @@ def _fill_webhooks() -> None:
     )
 
 
+def _fill_capacity() -> None:
+    """A dependency that a person declared down, with the limit of what may run against it."""
+    health.make(EVIL, "default")
+    dependencies.down(EVIL, reason=EVIL)
+
+
 def _fill_schedules() -> None:
     """A calendar, a schedule, and an occurrence that was left away."""
     calendars.publish("office", {"zone": "Europe/Vienna", "week": {"mon": ["09:00-17:00"]}}, reason=EVIL)
@@ -324,6 +331,7 @@ def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     doubting.in_doubt(world.worker, key="a-key-without-any-space-" * 8)
     doubting.HoldThenPay.start({}, key="release-of-the-website-2026-11")
     _fill_webhooks()
+    _fill_capacity()
     _fill_schedules()
     flows.signal("scene-1", "t.nobody", key="nobody", payload={"said": EVIL})
     flow = declare(
