@@ -3,7 +3,7 @@
     make recovery              20,000 workflows: some ten minutes, most of it until all of them wait
     make recovery N=2000       fewer
 
-Real processes: a worker with threads for the provider's queue, one for other work, one for the clock and the pump, Beat. What is measured
+Real processes: two workers with threads for the provider's queue, one for other work, one for the clock and the pump, Beat. What is measured
 comes from the journal that the provider itself keeps. The last line is JSON, and `ok` says that all of this holds: the median of the full
 seconds is at least 90 % of the rate, and none is over 115 %; never more calls are under way than the ceiling; the 99th percentile of other work
 (20 ms each) is at most three times that beside an idle provider; a second failure stops it within 2 s; every workflow completes. A picture is
@@ -32,7 +32,8 @@ import psycopg
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "bench_recovery"
 PICTURE = ROOT / ".outlast" / "recovery.svg"
-THREADS = 64
+#: Threads of each of the provider's workers: together more than its ceiling.
+THREADS = 32
 #: Seconds of the look at other work while the provider is down.
 IDLE_SECONDS = 20
 #: Other work begins so often a second.
@@ -41,6 +42,7 @@ STOP_BAR, RATIO_BAR, LEAST, MOST = 2.0, 3.0, 0.9, 1.15
 QUIET = ["-l", "ERROR", "--without-gossip", "--without-mingle", "--heartbeat-interval", "10"]
 WORKERS = {
     "provider": ["-Q", "provider", "-P", "threads", "-c", str(THREADS)],
+    "provider-too": ["-Q", "provider", "-P", "threads", "-c", str(THREADS)],
     "other": ["-Q", "other", "-c", "2"],
     "clock": ["-Q", "control,cleanup", "-c", "1"],
 }
