@@ -3,7 +3,9 @@
     signal ──► new ──► in its turn (`ordering`) ──► waits of its channel take it (`filling`), or it is placed (`placing`)
           │       └──► not in its turn ──► held, or set aside
           └──► its id is known ──► the same content: counted; other content: kept apart as a conflict
-Guard: channel, then the runs that wait there in id order. Race: the same id twice: one row, the second is counted.
+    unknown ──► the clock of a process that knows what begins with its type judges it again, as if it came now
+Guard: the start keys of what it may begin, channel, then the runs that wait there in id order. Races: the same id twice: one row, the second is
+counted. Two clocks judge it: the channel; the second finds it placed.
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ from flows.core.errors import PayloadError
 from flows.core.events import About
 from flows.core.inbox import Place
 from flows.models import EventStatus
-from flows.services import identify, ordering, placing
+from flows.services import identify, ordering, placing, started_by
+from flows.services.apart import apart
 from flows.services.filling import Item, give
 from flows.store import events as store
-from flows.store import locks, streams
+from flows.store import locks, places, streams
 from flows.store.sql import committing
 
 
@@ -88,6 +91,8 @@ def signal(
     at = ordering.position(kind, position, payload or {})
     arrival = store.Arrival(event_id, type, key, text, hashed, about or store.NOTHING, at)
     with committing("signal", alias):
+        if not about:
+            started_by.lock_ahead([(event_id, type, key, text)], alias)
         locks.channel(type, key, alias)
         event = store.record(arrival, alias)
         if (event.payload_hash, event.type, event.key) != (hashed, type, key):
@@ -109,13 +114,13 @@ def signal(
 
 
 def deliver(
-    item: Item, waits: list[store.Waiting], using: str, *, keep: Place | None = None, settled: bool = False
+    item: Item, waits: list[store.Waiting], using: str, *, keep: Place | None = None, settled: bool = False, ahead: bool = True
 ) -> tuple[Place, list[UUID]]:
     """Give an event to the waits of its channel, or place it; its place, and the runs that it reached or began.
 
     Args:
         waits: the open waits of the channel, which is locked, and so are their runs. keep: the place that it keeps where nobody takes it.
-        settled: it has a place already, and keeps it where nobody takes it.
+        settled: it has a place already, and keeps it where nobody takes it. ahead: the start keys of what it may begin are locked.
     """
     chain = placing.chain_of(item.about, item.type, item.key, waits, using)
     woken = give(item, waits, using, chain=chain) if waits else []
@@ -125,12 +130,25 @@ def deliver(
         return Place.EARLY, []
     if waits:  # who was seen waiting was answered before, or is gone: the one that held their run has committed by now
         waits = store.waiting(item.type, item.key, using)
-    return placing.place(item, waits, using, keep=keep)
+    return placing.place(item, waits, using, keep=keep, ahead=ahead)
 
 
 def deliver_held(item: Item, keep: Place | None, using: str) -> None:
     """Give an event that was held to whoever waits for it now. `keep`: as of `deliver`."""
-    deliver(item, store.waiting(item.type, item.key, using), using, keep=keep)
+    deliver(item, store.waiting(item.type, item.key, using), using, keep=keep, ahead=False)
+
+
+def judge_again(using: str) -> int:
+    """Judge what was received where its type was not known, and what could not begin a run when its turn came; how many were looked at."""
+    found = places.unknown(started_by.types(), conf.SWEEP_BATCH, using)
+    for seen in found:
+        item = ordering.as_item(seen, seen.type, seen.key)
+        with apart(f"the event {item.event_id}, which may begin a run,", using), committing("judge again", using):
+            started_by.lock_ahead([(item.event_id, item.type, item.key, item.payload)], using)
+            locks.channel(item.type, item.key, using)
+            if places.is_as_seen(item.id, seen.redelivered, using):
+                deliver(item, store.waiting(item.type, item.key, using), using)
+    return len(found)
 
 
 def close_gaps(using: str) -> int:
@@ -140,7 +158,8 @@ def close_gaps(using: str) -> int:
 
 def watches() -> tuple[registry.Watch, ...]:
     """What the clock looks for of events."""
-    return (registry.Watch("event-gaps", streams.GAPS, close_gaps), placing.watch())
+    judging = registry.Watch(placing.JUDGE_AGAIN, places.UNKNOWN, judge_again)
+    return (registry.Watch("event-gaps", streams.GAPS, close_gaps), placing.watch(), judging)
 
 
 def _encode(event_id: str, value: Mapping[str, Any] | None) -> tuple[str, str]:

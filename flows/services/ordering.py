@@ -83,8 +83,8 @@ def follow(event_type: str, key: str, deliver: Deliver, using: str) -> int:
     return passed
 
 
-def as_item(held: store.Held, event_type: str, key: str) -> Item:
-    """A held event as it is given to waits."""
+def as_item(held: store.Held | places.Unjudged, event_type: str, key: str) -> Item:
+    """An event of the inbox as it is given to waits."""
     about = about_of(held.about_workflow, held.about_epoch, held.about_intent, held.about_wait)
     return Item(held.id, held.event_id, event_type, key, dumps(loads(held.payload)), about, free=held.redelivered > 0)
 

@@ -13,11 +13,13 @@ from dataclasses import replace
 from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
 
 from flows import registry
 from flows.conf import DEFAULTS, conf
 from flows.core.events import About
 from flows.core.inbox import OPEN, Facts, Named, Place, place_of
+from flows.dispatch import look_soon
 from flows.models import EventStatus
 from flows.services import started_by
 from flows.services.filling import Item
@@ -25,6 +27,9 @@ from flows.store import places as store
 from flows.store.events import Waiting
 
 logger = logging.getLogger("outlast.events")
+
+#: The look at events that may begin runs, and have not been judged by a process that knows them.
+JUDGE_AGAIN = "unknown-events"
 
 
 def chain_of(about: About, event_type: str, key: str, waits: list[Waiting], using: str) -> UUID | None:
@@ -35,13 +40,19 @@ def chain_of(about: About, event_type: str, key: str, waits: list[Waiting], usin
     return found[3] if found else None
 
 
-def place(item: Item, waits: list[Waiting], using: str, *, keep: Place | None = None) -> tuple[Place, list[UUID]]:
+def place(
+    item: Item, waits: list[Waiting], using: str, *, keep: Place | None = None, ahead: bool = True
+) -> tuple[Place, list[UUID]]:
     """Begin runs with it, or mark where it stands; the place, and the runs that it has begun.
 
     Args:
         waits: the open waits of its channel, none of which has taken it. keep: the place that it keeps where a wait may still take it.
+        ahead: the start keys of what it may begin are locked; else it is judged again, in a transaction that begins with them.
     """
     if not item.about or item.free:
+        if not ahead and started_by.takes_keys(item.type):
+            transaction.on_commit(lambda: look_soon(0, JUDGE_AGAIN), using=using)
+            return _put(item, Place.UNKNOWN, using), []
         begun = started_by.begin(item, using)
         if begun is not None:
             return (Place.STARTED, begun) if begun else (_put(item, Place.UNCLAIMED, using), [])

@@ -16,7 +16,7 @@ from uuid import UUID
 from flows.core import payload
 from flows.core.misuse import CannotRedeliver, UnknownEvent
 from flows.models import Event, EventStatus, Redelivery, Wait
-from flows.services import identify, ordering, warrant
+from flows.services import identify, ordering, started_by, warrant
 from flows.services.clock import now
 from flows.services.events import Received, Reception, deliver, deliver_held
 from flows.services.filling import Item, give
@@ -53,6 +53,8 @@ def redeliver(
         return Received(Reception.ALREADY, row.event_id)
     try:
         with committing("redeliver", alias):
+            if wait is None:
+                started_by.lock_ahead([(row.event_id, row.type, row.key, dumps(row.payload))], alias)
             locks.channels([(row.type, row.key), *(_channels(wait, row.type, alias) if wait is not None else ())], alias)
             found = store.again(row.pk, status, count, alias)
             if found is None:

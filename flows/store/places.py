@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from flows.core.events import About
@@ -94,3 +95,45 @@ RETURNING event_id
 def mark_unclaimed(seconds: float, limit: int, using: str) -> list[str]:
     """Mark what nobody has taken for so long; the event ids."""
     return [row[0] for row in run("mark unclaimed", MARK, {"seconds": seconds, "limit": limit}, using)]
+
+
+#: What may begin a run, for all that whoever received it knows.
+UNKNOWN = "EXISTS (SELECT FROM outlast_event WHERE place = 'unknown' AND status = 'pending')"
+
+UNKNOWNS = """
+SELECT id, event_id, type, key, payload, about_workflow, about_epoch, about_intent, about_wait, redelivered FROM outlast_event
+WHERE place = 'unknown' AND status = 'pending' AND type = ANY (%(types)s::text[]) ORDER BY id LIMIT %(limit)s::int
+"""
+
+
+class Unjudged(NamedTuple):
+    """An event of the inbox that no process has judged which knows its type; not locked."""
+
+    id: int
+    event_id: str
+    type: str
+    key: str
+    payload: Any
+    about_workflow: UUID | None
+    about_epoch: int | None
+    about_intent: int | None
+    about_wait: int | None
+    redelivered: int
+
+
+def unknown(types: Sequence[str], limit: int, using: str) -> list[Unjudged]:
+    """Those of these types, the oldest first."""
+    if not types:
+        return []
+    return [Unjudged(*row) for row in run("unknown events", UNKNOWNS, {"types": list(types), "limit": limit}, using)]
+
+
+AS_SEEN = """
+SELECT id FROM outlast_event
+WHERE id = %(id)s::bigint AND place = 'unknown' AND status = 'pending' AND redelivered = %(redelivered)s::int
+"""
+
+
+def is_as_seen(event: int, redelivered: int, using: str) -> bool:
+    """Whether it still waits to be judged, under the lock of its channel."""
+    return bool(run("unknown event", AS_SEEN, {"id": event, "redelivered": redelivered}, using))

@@ -8,9 +8,10 @@ import pytest
 from django.core.management import call_command
 
 import flows
-from flows import COMPLETE, Activity, End, StartedBy
+from flows import COMPLETE, Activity, End, StartedBy, registry
 from flows.checks import check_started_by
 from flows.models import Event, Workflow
+from flows.services import events
 from flows.testing import LocalWorker
 from tests import factories
 from tests.factories import status
@@ -145,3 +146,42 @@ def test_a_user_who_is_not_there_is_said(begun: Any) -> None:
     (message,) = [one for one in check_started_by(databases=["default"]) if "t-begun" in one.msg]
     assert (message.id, "t-nobody" in message.msg, bool(message.hint)) == ("outlast_flows.W108", True, True)
     assert check_started_by(databases=[]) == check_started_by() == []
+
+
+def test_what_came_where_its_type_is_not_known_begins_where_it_is(
+    worker: LocalWorker, begun: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun()
+    with monkeypatch.context() as without:
+        without.setattr(registry.Known, "started_by", {})
+        without.setattr(registry.Known, "event_types", frozenset())
+        assert (send().place, events.judge_again("default")) == ("unknown", 0)
+    worker.tick()
+    assert (Event.objects.get().place, Workflow.objects.get().started_by) == ("started", "event:e1")
+    assert events.judge_again("default") == 0
+    assert send().answer == "already"
+
+
+def test_what_cannot_begin_when_it_is_judged_again_is_unclaimed(
+    worker: LocalWorker, begun: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(user="t-nobody")
+    with monkeypatch.context() as without:
+        without.setattr(registry.Known, "started_by", {})
+        without.setattr(registry.Known, "event_types", frozenset())
+        send()
+    worker.tick()
+    assert (Event.objects.get().place, Workflow.objects.count()) == ("unclaimed", 0)
+
+
+def test_what_came_where_only_a_wait_is_known_begins_when_it_is_delivered_again(
+    worker: LocalWorker, begun: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun()
+    with monkeypatch.context() as without:
+        without.setattr(registry.Known, "started_by", {})
+        without.setattr(registry.Known, "event_types", frozenset({"t.order"}))
+        assert send().place == "early"
+    worker.tick()
+    assert Event.objects.get().place == "early", "a run may wait for it"
+    assert flows.redeliver("e1", by=None, reason="it begins a run").place == "started"

@@ -10,7 +10,7 @@ import pytest
 
 import flows
 from flows import COMPLETE, ESCALATE, Activity, Admission, Deadline, End, Overlap, Wait, seconds
-from flows.models import StartKey, Workflow
+from flows.models import Event, StartKey, Workflow
 from flows.services import debounced
 from flows.services.schedules import planning, starting
 from flows.store import sql
@@ -145,3 +145,57 @@ def test_an_occurrence_whose_flow_cannot_say_its_key_is_told_so_and_holds_up_no_
     worker.tick()
     assert told("broken") == [("pending", "ERROR")]
     assert told("sound") == [("started", "")]
+
+
+def begins(declare: Declare, name: str = "t-begins-newest", event: str = "t.begins") -> type[flows.Flow]:
+    """Begun by an event, the newest of its key; its run waits on the channel of the event that began it."""
+    return declare(
+        name,
+        meta={
+            "admission": Admission(newest=of_key),
+            "started_by": flows.StartedBy(event, key=lambda event: event["payload"]["run"], user="t-ops"),
+        },
+        ask=Wait("t.begins", key="c", deadline=DAY, then="done"),
+        done=End(COMPLETE),
+    )
+
+
+def begin(event: str, run: str = "r", key: str = "a") -> Any:
+    return flows.signal(event, "t.begins", key="c", payload={"key": key, "run": run})
+
+
+def test_an_event_that_begins_a_run_and_a_new_goal_of_the_run_that_waits_on_its_channel(
+    worker: LocalWorker, declare: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event locks the run of its channel, and then the start key; the new goal had the key, and then the run: each waited for the other."""
+    factories.person("t-ops")
+    flow = begins(declare)
+    begin("e1")
+    worker.run()
+    assert begin("e2").place == "taken", "from now on its run has its evidence, and takes no other"
+    run = Workflow.objects.get()
+    begun, ended = while_held(
+        monkeypatch,
+        "record event",
+        lambda: begin("e3", run="other"),
+        lambda: flows.supersede(run.intent_id, goal="another", flow=flow, input={"key": "a", "run": "r"}),
+    )
+    assert (begun.place, ended.ended) == ("started", (run.pk,))
+    assert StartKey.objects.get(flow=flow.definition.name).workflow_id == ended.started.id
+
+
+def test_what_was_held_begins_its_run_in_a_transaction_of_its_own(worker: LocalWorker, declare: Declare, clock: Clock) -> None:
+    """Whoever passes it on holds its channel: the start key, which comes first, would be locked too late."""
+    factories.person("t-ops")
+    flows.EventType("t.begins.ordered", order="position", policy=flows.Order.IN_ORDER)
+    begins(declare, "t-begins-ordered", "t.begins.ordered")
+
+    def send(number: int) -> Any:
+        payload = {"key": "a", "run": f"r{number}", "position": number}
+        return flows.signal(f"e{number}", "t.begins.ordered", key="held", payload=payload)
+
+    assert [send(2).place, send(1).place] == ["gap", "started"]
+    assert Event.objects.get(event_id="e2").place == "unknown"
+    worker.tick()
+    assert Event.objects.get(event_id="e2").place == "started"
+    assert set(Workflow.objects.values_list("key", flat=True)) == {"r1", "r2"}

@@ -23,7 +23,7 @@ from flows.core.hooks.mapping import Unmapped
 from flows.core.hooks.vendors import challenge
 from flows.core.misuse import UsageError
 from flows.models import WebhookDelivery, WebhookVerdict
-from flows.services import identify, warrant
+from flows.services import identify, started_by, warrant
 from flows.services.events import Reception, signal
 from flows.services.webhooks import bodies, sources
 from flows.services.webhooks.sources import Source
@@ -101,11 +101,12 @@ def mapped(source: Source, delivery: Delivery, using: str) -> list[Mapped]:
 
 
 def _signalled(events: Sequence[tuple[str, Mapped]], using: str) -> Settled:
-    """Of several all channels first, then all that wait there, then one after the other: two deliveries never wait for each other."""
+    """Of several all start keys and channels first, then all that wait there, then one after the other: two deliveries never wait for each other."""
     try:
-        _arrivals(events)
+        arrivals = _arrivals(events)
         if len(events) > 1:
             channels = [(one.type, one.key) for _, one in events]
+            started_by.lock_ahead([(one.event_id, one.type, one.key, one.payload) for one in arrivals if not one.about], using)
             locks.channels(channels, using)
             store.lock_waiting(channels, using)
         answers = [
