@@ -30,8 +30,8 @@ from flows.store.start_keys import Due
 logger = logging.getLogger("outlast.flows")
 
 NEWER_STARTED = "NEWER_STARTED"
-#: A start that failed for a reason that may pass is tried again after this.
-AGAIN = timedelta(minutes=1)
+#: A start that failed for a reason that may pass is tried again after this, and then ever more rarely, until it is so old.
+AGAIN, RAREST, LONGEST = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
 def fire(using: str) -> int:
@@ -49,16 +49,17 @@ def fire(using: str) -> int:
 
 def _begun(due: Due, using: str) -> timedelta | None:
     """Start it. What fails for a reason that nobody foresaw (a function of the flow, a key of the codec that is not here) keeps its row, so that
-    it is tried again, and holds up no other start; for a day.
+    it is tried again, and holds up no other start; each time after as long again as it has been tried, some twenty-five times in a day.
     """
     answers: list[timedelta | None] = []
     with apart(f"a start of {due.flow} that was put off", using), transaction.atomic(using=using):
         answers.append(_started(due, using))
     if answers:
         return answers[0]
-    if due.old:
+    if due.age > LONGEST:
         logger.error("a start of %s that was put off is given up: it has failed for a day", due.flow)
-    return None if due.old else AGAIN
+        return None
+    return min(max(due.age, AGAIN), RAREST)
 
 
 def _started(due: Due, using: str) -> timedelta | None:

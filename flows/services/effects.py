@@ -331,8 +331,11 @@ def fulfils(owned: Owned, trigger: Trigger, decided: Decided, ending: Ending | N
 
 
 def fulfil(owned: Owned, name: str) -> None:
-    """End that commitment, in the transaction of the arrow, whose workflow is locked."""
-    ended = ledger.end(owned.row.id, status="fulfilled", by=owned.label, name=name, using=owned.using)
+    """End that commitment, in the transaction of the arrow, whose workflow is locked. The answer of a job ends that job alone, not what an
+    earlier visit of its node has left.
+    """
+    one = isinstance(_node(owned), Job)
+    ended = ledger.end(owned.row.id, status="fulfilled", by=owned.label, name=name, newest=one, using=owned.using)
     owned.row.owed -= sum(counts for _, counts in ended)
 
 

@@ -169,6 +169,8 @@ WITH ended AS (
         reason = coalesce(nullif(%(reason)s, ''), c.reason)
     WHERE c.workflow_id = %(workflow)s::uuid AND c.status = ANY (%(from)s::text[])
       AND (c.id = %(id)s::bigint OR %(id)s::bigint IS NULL AND c.name = %(name)s)
+      AND (NOT %(newest)s::bool OR c.visit = (
+          SELECT max(n.visit) FROM outlast_commitment n WHERE n.workflow_id = c.workflow_id AND n.name = c.name))
       AND NOT EXISTS (SELECT FROM outlast_operation o WHERE o.commitment_id = c.id AND o.status IN ('in_flight', 'uncertain'))
     RETURNING c.id, c.may_defer
 ), dropped AS (
@@ -204,9 +206,11 @@ def end(
     name: str = "",
     holder: str = "",
     reason: str = "",
+    newest: bool = False,
     using: str,
 ) -> list[tuple[int, bool]]:
-    """End live commitments, one by id or those of a name; not one whose release is under way or in doubt.
+    """End live commitments, one by id or those of a name (`newest`: only that of its latest visit); not one whose release is under way or in
+    doubt.
 
     (id, whether it was counted in `owed`) of each that ended.
     """
@@ -219,6 +223,7 @@ def end(
         "holder": holder,
         "reason": reason,
         "from": list(OPEN),
+        "newest": newest,
     }
     run("hold releases", HOLD, {name: params[name] for name in ("workflow", "id", "name")}, using)
     return [(row[0], row[1]) for row in run("end commitment", END, params, using)]

@@ -75,12 +75,39 @@ WHERE o.status IN ('pending', 'queued') AND o.due_at <= flows_now() AND (s.pause
 
 STARTABLE = f"EXISTS (SELECT {_STARTABLE})"
 
-STARTABLES = f"SELECT o.id, o.schedule_id {_STARTABLE} ORDER BY o.due_at, o.id LIMIT %(limit)s::int"
+STARTABLES = f"""
+SELECT o.id, o.schedule_id {_STARTABLE} AND s.flow_name = ANY (%(flows)s::text[]) ORDER BY o.due_at, o.id LIMIT %(limit)s::int
+"""
 
 
-def startable(limit: int, using: str) -> list[tuple[int, int]]:
-    """(occurrence, schedule) of what is due, in order; not locked yet."""
-    return [(row[0], row[1]) for row in run("startable occurrences", STARTABLES, {"limit": limit}, using)]
+def startable(flows: Sequence[str], limit: int, using: str) -> list[tuple[int, int]]:
+    """(occurrence, schedule) of what is due of these flows, in order; not locked yet."""
+    found = run("startable occurrences", STARTABLES, {"flows": list(flows), "limit": limit}, using)
+    return [(row[0], row[1]) for row in found]
+
+
+#: No living worker offers the flow either. What says so already is looked at again when it has waited for long enough.
+FOREIGN = f"""
+SELECT o.id, o.schedule_id, o.planned_at <= flows_now() - %(patience)s::interval {_STARTABLE}
+  AND s.flow_name <> ALL (%(flows)s::text[]) AND (o.code <> %(code)s OR o.planned_at <= flows_now() - %(patience)s::interval)
+  AND NOT EXISTS (SELECT FROM outlast_worker w CROSS JOIN unnest(w.definitions) AS d(offered)
+                  WHERE w.status = 'alive' AND left(d.offered, length(s.flow_name) + 1) = s.flow_name || '@')
+ORDER BY o.due_at, o.id LIMIT %(limit)s::int
+"""
+
+
+def foreign(flows: Sequence[str], code: str, patience: timedelta, limit: int, using: str) -> list[tuple[int, int, bool]]:
+    """(occurrence, schedule, whether it was planned that long ago) of what is due of other flows than these, which no worker offers."""
+    params = {"flows": list(flows), "code": code, "patience": patience, "limit": limit}
+    return [(row[0], row[1], row[2]) for row in run("foreign occurrences", FOREIGN, params, using)]
+
+
+NOTE = "UPDATE outlast_occurrence SET code = %(code)s WHERE id = %(id)s::bigint AND status IN ('pending', 'queued')"
+
+
+def note(occurrence: int, code: str, using: str) -> None:
+    """Say why a locked occurrence waits; it is tried as before."""
+    run("note occurrence", NOTE, {"id": occurrence, "code": code}, using)
 
 
 LOCK = """
@@ -151,9 +178,11 @@ def later(occurrence: int, code: str, after: timedelta, using: str) -> bool:
     return bool(run("occurrence later", LATER, {"id": occurrence, "code": code, "after": after}, using))
 
 
+#: A start that was put off and never made has no run, and its start key does not promise one any more.
 _OVER = """
-FROM outlast_occurrence o JOIN outlast_workflow w ON w.id = o.workflow_id
-WHERE o.status = 'started' AND w.status IN ('complete', 'failed', 'cancelled', 'superseded')
+FROM outlast_occurrence o JOIN outlast_schedule s ON s.id = o.schedule_id LEFT JOIN outlast_workflow w ON w.id = o.workflow_id
+WHERE o.status = 'started' AND (w.status IN ('complete', 'failed', 'cancelled', 'superseded') OR w.id IS NULL AND NOT EXISTS (
+    SELECT FROM outlast_start_key k WHERE k.flow = s.flow_name AND k.workflow_id = o.workflow_id AND k.due_at IS NOT NULL))
 """
 
 OVER = f"EXISTS (SELECT {_OVER})"
@@ -174,13 +203,23 @@ WHERE o.id = %(id)s::bigint AND o.status = 'started' AND w.id = o.workflow_id
 RETURNING o.status
 """
 
+NEVER = """
+UPDATE outlast_occurrence o SET status = 'failed', code = 'NEVER_STARTED', ended_at = flows_now()
+WHERE o.id = %(id)s::bigint AND o.status = 'started' AND NOT EXISTS (SELECT FROM outlast_workflow w WHERE w.id = o.workflow_id)
+  AND NOT EXISTS (SELECT FROM outlast_start_key k JOIN outlast_schedule s ON s.flow_name = k.flow
+                  WHERE s.id = o.schedule_id AND k.workflow_id = o.workflow_id AND k.due_at IS NOT NULL)
+RETURNING o.status
+"""
+
 
 def over(limit: int, using: str) -> list[tuple[int, int]]:
-    """(occurrence, schedule) of those whose run has ended; not locked yet."""
+    """(occurrence, schedule) of those whose run has ended, or will never be; not locked yet."""
     return [(row[0], row[1]) for row in run("occurrences over", OVERS, {"limit": limit}, using)]
 
 
 def end(occurrence: int, using: str) -> str | None:
-    """Say how the run of an occurrence has ended; its status, or None if that was said before. Its schedule is locked."""
-    rows = run("end occurrence", END, {"id": occurrence}, using)
+    """Say how the run of an occurrence has ended, or that its start, which was put off, is never made; its status, or None if that was said
+    before. Its schedule is locked.
+    """
+    rows = run("end occurrence", END, {"id": occurrence}, using) or run("never started", NEVER, {"id": occurrence}, using)
     return str(rows[0][0]) if rows else None

@@ -34,7 +34,7 @@ def put_off(flow: str, key: str, input: str, origin: str, new: UUID, pause: time
 #: A start that was put off is due.
 DUE = "EXISTS (SELECT FROM outlast_start_key WHERE due_at IS NOT NULL AND due_at <= flows_now())"
 LOCK_DUE = """
-SELECT flow, key, input, origin, workflow_id, first_at < flows_now() - interval '1 day' FROM outlast_start_key
+SELECT flow, key, input, origin, workflow_id, flows_now() - first_at FROM outlast_start_key
 WHERE due_at IS NOT NULL AND due_at <= flows_now() AND flow = ANY (%(flows)s::text[])
 ORDER BY due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 """
@@ -42,20 +42,20 @@ ORDER BY due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A start that is due, and locked. `old`: it was first asked for more than a day ago."""
+    """A start that is due, and locked. `age`: how long ago it was first asked for."""
 
     flow: str
     key: str
     input: Any
     origin: dict[str, Any]
     workflow_id: UUID
-    old: bool
+    age: timedelta
 
 
 def lock_due(flows: Sequence[str], using: str) -> Due | None:
     """Lock the start that has been due longest, of these flows; None: there is none, or others have them."""
     rows = run("lock due start", LOCK_DUE, {"flows": list(flows)}, using)
-    return Due(rows[0][0], rows[0][1], loads(rows[0][2]), loads(rows[0][3]), rows[0][4], bool(rows[0][5])) if rows else None
+    return Due(rows[0][0], rows[0][1], loads(rows[0][2]), loads(rows[0][3]), rows[0][4], rows[0][5]) if rows else None
 
 
 DONE = """

@@ -291,6 +291,25 @@ def test_each_visit_is_a_job_of_its_own(worker: LocalWorker, build: Any, declare
     assert drift(run) is None
 
 
+def test_the_answer_of_a_later_visit_leaves_the_job_of_an_earlier_one(
+    worker: LocalWorker, clock: Clock, build: Any, declare: Declare
+) -> None:
+    """What was given up, because its time was over, still runs outside: it is given back at the end."""
+    job = Job(start, event="build.finished", key="j-1", read=read, cancel=give_back, visits=flows.Visits(3, then="done"),
+              choices={"green": "done"}, deadline=Deadline(hours=2, then="build"))  # fmt: skip
+    run = declare("t-given-up", build=job, done=End(COMPLETE)).start({})
+    worker.run()
+    later(worker, clock, hours=3)
+    finished("green", 2)
+    worker.run()
+    assert len(set(started)) == 2
+    assert held() == [("job", "build", "released"), ("job", "build", "fulfilled")]
+    assert (status(run)[0], row(run).owed, [one for one, _ in cancelled]) == (
+        "complete", 0, [Operation.objects.get(kind="release").pk],
+    )  # fmt: skip
+    assert drift(run) is None
+
+
 def test_an_undeclared_answer_waits_for_a_person(worker: LocalWorker, build: Any) -> None:
     run = build().start({})
     worker.run()

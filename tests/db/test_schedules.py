@@ -225,12 +225,12 @@ def test_what_is_outside_the_calendar_or_too_soon_is_left_away(worker: LocalWork
     assert told("often") == [("done", ""), ("skipped", "COOLDOWN")]
 
 
-@pytest.mark.parametrize("code", ["UNKNOWN_FLOW", "NO_CALENDAR", "NOBODY_ACCOUNTABLE", "REFUSED"])
+@pytest.mark.parametrize("code", ["NO_CALENDAR", "NOBODY_ACCOUNTABLE", "REFUSED"])
 def test_what_cannot_be_started_is_tried_five_times(worker: LocalWorker, clock: Clock, declare: Declare, code: str) -> None:
     flow, options = quick(declare), {}
     if code == "NO_CALENDAR":
         options["calendar"] = "nowhere"
-    schedule = made("t-nowhere" if code == "UNKNOWN_FLOW" else flow, **options)
+    schedule = made(flow, **options)
     if code == "NOBODY_ACCOUNTABLE":
         person("ann").delete()
         person("ann")  # somebody else of that name

@@ -2,8 +2,11 @@
 
     pending, queued ── schedule locked, occurrence locked ──► started, with its run, in one transaction: no occurrence is ever half started
                                                          ├──► queued, skipped (CALENDAR, COOLDOWN, OVERLAP, QUEUE_FULL)
-                                                         └──► cannot be started: later, and failed with its code after `MAX_TRIES`
+                                                         ├──► cannot be started: later, and failed with its code after `MAX_TRIES`
+                                                         └──► its flow is not known here: left to a process that knows it; where no
+                                                              worker offers it for an hour: failed (UNKNOWN_FLOW)
     started ── its run has ended ──► done, failed, cancelled (or started with the next run, where it was continued as new)
+            └── its start was put off, and is never made ──► failed (NEVER_STARTED)
 Races: another clock holds the schedule: the occurrence is passed over, and is that clock's. The run before it ends at that moment: what is
 queued starts at the next look. A cancel of the run: it ends, and so does the occurrence. A crash: both, or neither.
 """
@@ -24,7 +27,7 @@ from flows.conf import conf
 from flows.core import payload
 from flows.core.definition import Flow
 from flows.core.errors import DefinitionError, OutlastError
-from flows.core.misuse import NobodyAccountable, UnknownFlow
+from flows.core.misuse import NobodyAccountable
 from flows.core.schedules.kinds import read
 from flows.core.schedules.overlap import Act, decide
 from flows.core.schedules.words import Compute, OccurrenceOrigin, OccurrenceStatus, Overlap, Timing
@@ -47,17 +50,42 @@ BETWEEN_TRIES = timedelta(seconds=15)
 #: So many skipped in a row because a run lives: its accountable user is told, once.
 STUCK_AFTER = 3
 STUCK = "SCHEDULE_STUCK"
+#: No worker offers the flow: for so long it is waited for one that does.
+UNKNOWN, UNKNOWN_FOR = "UNKNOWN_FLOW", timedelta(hours=1)
 
 
 def start_due(using: str) -> int:
-    """Start, queue or leave away what is due, each in a transaction of its own; how many were looked at."""
-    found = occurrences.startable(conf.SWEEP_BATCH, using)
+    """Start, queue or leave away what is due of the flows that this process knows, each in a transaction of its own; how many were looked at."""
+    flows = sorted({name for name, _ in registry.known()})
+    found = occurrences.startable(flows, conf.SWEEP_BATCH, using)
     for occurrence, schedule in found:
         with apart(f"the start of occurrence {occurrence}", using), committing("start occurrence", using):
-            row = schedules.lock_free(schedule, using)
-            own = occurrences.lock(occurrence, (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED), using) if row else None
+            row, own = _locked(occurrence, schedule, using)
             if row is not None and own is not None:
                 _start(row, own, using)
+    return len(found) + _foreign(flows, using)
+
+
+def _locked(occurrence: int, schedule: int, using: str) -> tuple[ScheduleRow | None, OccurrenceRow | None]:
+    row = schedules.lock_free(schedule, using)
+    own = occurrences.lock(occurrence, (OccurrenceStatus.PENDING, OccurrenceStatus.QUEUED), using) if row else None
+    return row, own
+
+
+def _foreign(flows: list[str], using: str) -> int:
+    """What is due of flows that this process does not know is another one's. Where no worker offers the flow either, the occurrence says so;
+    and it fails when nobody has come for it for `UNKNOWN_FOR`.
+    """
+    found = occurrences.foreign(flows, UNKNOWN, UNKNOWN_FOR, conf.SWEEP_BATCH, using)
+    for occurrence, schedule, over in found:
+        with apart(f"occurrence {occurrence}, whose flow is not known here,", using), committing("foreign occurrence", using):
+            row, own = _locked(occurrence, schedule, using)
+            if row is None or own is None:
+                continue
+            if over:
+                _failed(row, own, UNKNOWN, using)
+            else:
+                occurrences.note(own.id, UNKNOWN, using)
     return len(found)
 
 
@@ -121,8 +149,6 @@ def _begin(row: ScheduleRow, own: OccurrenceRow, old: UUID | None, using: str) -
             started = _run(row, own, old, registry.flow(row.flow_name), using)
             occurrences.start(own.id, started.id, using)
             schedules.started(row.id, using)
-    except UnknownFlow:
-        _later(row, own, "UNKNOWN_FLOW", using)
     except NobodyAccountable as error:
         logger.warning("schedule %s: %s", row.name, error)
         _later(row, own, error.code, using)
@@ -169,7 +195,11 @@ def _person(row: ScheduleRow, using: str) -> Any:
 def _later(row: ScheduleRow, own: OccurrenceRow, code: str, using: str) -> None:
     if own.tries + 1 < MAX_TRIES:
         occurrences.later(own.id, code, BETWEEN_TRIES * (own.tries + 1), using)
-        return
+    else:
+        _failed(row, own, code, using)
+
+
+def _failed(row: ScheduleRow, own: OccurrenceRow, code: str, using: str) -> None:
     logger.error("occurrence %s of schedule %s has failed: %s", own.scheduled_for.isoformat(), row.name, code)
     occurrences.move(own.id, OccurrenceStatus.FAILED, code, using)
     _completed(row, using)

@@ -101,7 +101,9 @@ def mapped(source: Source, delivery: Delivery, using: str) -> list[Mapped]:
 
 
 def _signalled(events: Sequence[tuple[str, Mapped]], using: str) -> Settled:
-    """Of several all start keys and channels first, then all that wait there, then one after the other: two deliveries never wait for each other."""
+    """Of several all start keys and channels first, then all that wait there, then one after the other: two deliveries never wait for each
+    other.
+    """
     try:
         arrivals = _arrivals(events)
         if len(events) > 1:
