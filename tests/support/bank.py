@@ -50,7 +50,6 @@ support_agent = Agent(
     deps_type=SupportDependencies,
     output_type=SupportOutput,
     instructions=("You are a support agent in our bank, give the customer support and judge the risk level of their query."),
-    name="support_agent",
 )
 
 

@@ -62,6 +62,7 @@ def support(declare: Any) -> Any:
         declare,
         durable(
             bank.support_agent,
+            name="support_agent",  # the documentation gives it none, and what is on record is found by it
             prompt=lambda attempt: attempt.input["question"],
             deps=lambda attempt: bank.SupportDependencies(customer_id=123, db=bank.DatabaseConn()),
             choose=lambda output: Candidate("answered", output.model_dump()),

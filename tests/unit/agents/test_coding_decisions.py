@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -29,6 +28,7 @@ from tests.support.coding import (
     transactional_db,
     worker,
 )
+from tests.support.routes import assert_legal
 
 __all__ = ["clock", "coding", "quick_commits", "sound", "transactional_db", "worker"]
 
@@ -206,15 +206,6 @@ def liar(dice: random.Random) -> Any:
     return script
 
 
-def assert_legal(run: Any) -> None:
-    """Every step of the log is a declared route of the graph."""
-    declared = {(name, target) for name, node in NODES.items() for _, target in node.targets()}
-    for row in Transition.objects.filter(workflow_id=run.id).order_by("seq"):
-        way = [row.from_node, *(row.note or {}).get("via", []), row.to_node]
-        for step in pairwise(way):
-            assert step[0] == step[1] or not step[0] or step in declared, (row.seq, step)
-
-
 @pytest.mark.req("O3", "J2")
 @pytest.mark.parametrize("seed", range(8))
 def test_a_model_whose_memory_lies_takes_only_legal_routes_and_loses_no_obligation(coding: Coding, seed: int) -> None:
@@ -234,7 +225,7 @@ def test_a_model_whose_memory_lies_takes_only_legal_routes_and_loses_no_obligati
         coding.pass_time(minutes=6)
     row = coding.row
     assert row.status in ("complete", "failed"), flows.describe(run.id)
-    assert_legal(run)
+    assert_legal(run, NODES)
     held = list(Commitment.objects.filter(workflow_id=run.id).values_list("name", "status"))
     assert (held, row.owed) == ([("workspace", "released")], 0)
     assert not Operation.objects.filter(workflow_id=run.id).exclude(status__in=("succeeded", "failed", "compensated")).exists()

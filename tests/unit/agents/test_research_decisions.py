@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,13 +13,14 @@ from flows import checks
 from flows.core import lint
 from flows.core.nodes import Activity, Approval, Decision
 from flows.errors import InvalidCandidate, PolicyDenied
-from flows.models import Operation, Transition, Workflow
+from flows.models import Operation, Workflow
 from project.agents.research import policy
 from project.agents.research.archive import Archive
 from project.agents.research.flows import AssessClaim, Research, SecondOpinion
 from project.agents.research.model import JUDGE, PLAN, WEIGH, ModelAnswer, ModelRequest, RuleBasedModel
 from project.agents.research.models import Claim
 from tests.support.researching import NODES, Desk, clock, desk, quick_commits, sound, transactional_db, worker
+from tests.support.routes import assert_legal
 
 __all__ = ["clock", "desk", "quick_commits", "sound", "transactional_db", "worker"]
 
@@ -192,16 +192,6 @@ def liar(dice: random.Random) -> Any:
     return script
 
 
-def assert_legal(run: Any) -> None:
-    """Every step of the log is a declared route of the graph."""
-    declared = {(name, target) for name, node in NODES.items() for _, target in node.targets()}
-    declared |= {(name, node.visits.then) for name, node in NODES.items() if node.visits}
-    for row in Transition.objects.filter(workflow_id=run.id).order_by("seq"):
-        way = [row.from_node, *(row.note or {}).get("via", []), row.to_node]
-        for step in pairwise(way):
-            assert step[0] == step[1] or not step[0] or step in declared, (row.seq, step)
-
-
 @pytest.mark.req("O3", "J2")
 @pytest.mark.parametrize("seed", range(6))
 def test_a_model_whose_memory_lies_takes_only_legal_routes_and_loses_no_obligation(desk: Desk, seed: int) -> None:
@@ -224,7 +214,7 @@ def test_a_model_whose_memory_lies_takes_only_legal_routes_and_loses_no_obligati
             desk.publish("survey", "bridge/deck: holds 65")
         desk.pass_time(minutes=6)
     assert desk.row.status in ("complete", "failed"), flows.describe(run.id)
-    assert_legal(run)
+    assert_legal(run, NODES)
     assert desk.row.owed == 0
     orders = Operation.objects.filter(workflow_id=run.id)
     assert orders.count() == len(desk.archive.orders()) <= 1
