@@ -34,11 +34,13 @@ class ApprovalsConfig(AppConfig):
         from approvals.services.notices.outbox import RequestOutbox
         from approvals.services.plane import ApprovalPlane
         from approvals.services.tool_plane import ToolPlane
+        from approvals.store.belongings import BELONGINGS
         from flows.core.protocol import TOOL_APPROVAL
-        from flows.registry import register_outbox, register_wait_plane
+        from flows.registry import register_belongings, register_outbox, register_wait_plane
 
         plane = ApprovalPlane()
         register_wait_plane("approval", plane)
         register_wait_plane("ask", plane)
         register_wait_plane(TOOL_APPROVAL, ToolPlane())
         register_outbox(RequestOutbox())
+        register_belongings(BELONGINGS)

@@ -18,10 +18,11 @@ class FlowsConfig(AppConfig):
         from flows import checks, registry  # noqa: F401 - registers the system checks
         from flows.codecs import configure
         from flows.core.protocol import CAPACITY
-        from flows.services import children, debounced, events, schedules
+        from flows.services import children, debounced, events, retention, schedules
         from flows.services.capacity import pump
         from flows.services.capacity.parking import CapacityPlane
         from flows.services.notices import NoticeOutbox
+        from flows.store.belongings import BELONGINGS, SPANS
 
         configure()
         registry.register_outbox(NoticeOutbox())
@@ -36,4 +37,6 @@ class FlowsConfig(AppConfig):
         for watch in (pump.WATCH, *debounced.WATCHES):
             registry.register_watch(watch)
         children.register()
+        registry.register_belongings(BELONGINGS, SPANS)
+        registry.register_watch(retention.WATCH)
         autodiscover_modules("flows")

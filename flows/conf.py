@@ -93,6 +93,9 @@ DEFAULTS: dict[str, Any] = {
     # How many items a Map may have, and how large they may be together, in bytes.
     "MAX_MAP_ITEMS": 10_000,
     "MAX_MAP_BYTES": 16 * 1024 * 1024,
+    # ---- retention
+    # Days that ended runs are kept, where they go first, and how long other rows are kept (docs/how-to/retention.md).
+    "RETENTION": {"days": 90},
     # ---- agents
     # Entries that the journal of one visit of an agent turn may have.
     "MAX_JOURNAL_ENTRIES": 500,

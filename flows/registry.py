@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from flows.core import declared as declarations
 from flows.core import definition as definitions
 from flows.core import versions
+from flows.core.belonging import Belonging, Span
 from flows.core.declared import Kind
 from flows.core.definition import Definition, Flow
 from flows.core.errors import DefinitionError
@@ -322,3 +323,29 @@ def register_outbox(outbox: Outbox) -> None:
 def outboxes() -> tuple[Outbox, ...]:
     """All of them, in the order in which they were registered."""
     return tuple(_outboxes.values())
+
+
+_belongings: dict[str, Belonging] = {}
+_spans: list[Span] = []
+
+
+def register_belongings(belongings: Sequence[Belonging], spans: Sequence[Span] = ()) -> None:
+    """Have these rows archived, erased and deleted with their run, and those by their own age; called from `AppConfig.ready`.
+
+    Whoever registers later is deleted first: its rows may hang on those of who was there before.
+    """
+    before = dict(_belongings)
+    _belongings.clear()
+    _belongings.update({one.table: one for one in belongings})
+    _belongings.update({table: one for table, one in before.items() if table not in _belongings})
+    _spans.extend(one for one in spans if one not in _spans)
+
+
+def belongings() -> tuple[Belonging, ...]:
+    """The tables of which rows belong to runs, in the order in which they are deleted."""
+    return tuple(_belongings.values())
+
+
+def spans() -> tuple[Span, ...]:
+    """The tables of which rows go by their own age."""
+    return tuple(_spans)

@@ -16,7 +16,7 @@ from flows import codecs
 from flows.checks.catalogue import TAG
 from flows.checks.values import value_of
 from flows.conf import DEFAULTS
-from flows.core import releases
+from flows.core import releases, retention
 
 #: Settings that count seconds, rows or bytes, and make no sense below this.
 LEAST = {"LINGER_SECONDS": 0}
@@ -89,7 +89,17 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     if not isinstance(given, Mapping):
         hint = 'Write OUTLAST = {"LEASE_SECONDS": 10}.'
         return [checks.Error(f"settings.OUTLAST is a {type(given).__name__}.", hint=hint, id="outlast_flows.E101")]
-    return [*_unknown_keys(given), *_numbers(), *_database(), *_releases(), *_paths(), *_types(), *_channels(), *_codec()]
+    return [
+        *_unknown_keys(given),
+        *_numbers(),
+        *_database(),
+        *_releases(),
+        *_paths(),
+        *_types(),
+        *_channels(),
+        *_codec(),
+        *_retention(),
+    ]
 
 
 @checks.register(TAG, deploy=True)
@@ -182,6 +192,14 @@ def _codec() -> Iterator[checks.CheckMessage]:
     except ImproperlyConfigured as fault:
         hint = 'Write "CODEC": {"BACKEND": "flows.codecs.AesGcm", "KEYS": ["env:OUTLAST_KEY"]}, or None. Until then nothing is stored.'
         yield checks.Error(f"{str(fault).rstrip('.')}.", hint=hint, id="outlast_flows.E123")
+
+
+def _retention() -> Iterator[checks.CheckMessage]:
+    found = [f"settings.OUTLAST['RETENTION'] {fault}." for fault in retention.faults(value_of("RETENTION"))]
+    if not found and (alias := retention.read(value_of("RETENTION")).storage) not in settings.STORAGES:
+        found = [f"settings.OUTLAST['RETENTION'] names the storage {alias!r}, which is not in STORAGES."]
+    for message in found:
+        yield checks.Error(message, hint="Until it is right, nothing is deleted.", id="outlast_flows.E124")
 
 
 def _unmade(name: Any, given: Any) -> str:

@@ -166,3 +166,21 @@ class NotPermitted(UsageError):
 
     def __init__(self, who: str, permission: str) -> None:
         super().__init__(f"{who or 'This user'} may not do this: it needs the permission {permission}, and an active account.")
+
+
+class BadRetention(UsageError):
+    """OUTLAST["RETENTION"] says something that cannot be; nothing is deleted by it."""
+
+    code = "BAD_RETENTION"
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(f'OUTLAST["RETENTION"] {fault}. Nothing was deleted.')
+
+
+class NotArchived(UsageError):
+    """No archived run of that id or key can be read."""
+
+    code = "NOT_ARCHIVED"
+
+    def __init__(self, what: object, why: str) -> None:
+        super().__init__(f"The run {what!s:.120} cannot be read from the archive: {why}.")

@@ -9,6 +9,7 @@ MODULES = (
     "dependencies",
     "events",
     "replays",
+    "retention",
     "schedules",
     "webhooks",
 )

@@ -15,6 +15,7 @@ from flows.models.notice import Notice
 from flows.models.operation import Operation, Resolution
 from flows.models.part import Part
 from flows.models.policy import Competence, CompetenceOpening, CurrentRelease, Policy, Release
+from flows.models.retention import Archived, KeptKey, RetentionLook
 from flows.models.schedule import Occurrence, Schedule
 from flows.models.verdict import Observation, Verdict, Verification
 from flows.models.wait import Timer, TimerStatus, Wait
@@ -24,6 +25,7 @@ from flows.models.workflow import SessionLink, Workflow
 
 __all__ = [
     "Activity",
+    "Archived",
     "Attempt",
     "Branch",
     "Budget",
@@ -43,6 +45,7 @@ __all__ = [
     "Intent",
     "IntentRevision",
     "JournalEntry",
+    "KeptKey",
     "Limit",
     "Notice",
     "Observation",
@@ -53,6 +56,7 @@ __all__ = [
     "Redelivery",
     "Release",
     "Resolution",
+    "RetentionLook",
     "Schedule",
     "SessionLink",
     "Slot",

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from flows.core.protocol import LIVE, Status
+from flows.core.protocol import LIVE, TERMINAL, Status
 from flows.models.guards import state
 
 
@@ -109,6 +109,14 @@ class Workflow(models.Model):
             # Not `status = 'running'`: every hot arrow says that, and would read this index with its dead entries of every claim.
             models.Index(fields=["worker_id"], name="outlast_workflow_owned", condition=Q(worker_id__isnull=False)),
             models.Index(fields=["intent"], name="outlast_workflow_intent"),
+            # Who deletes a run asks for its children, and so does the database.
+            models.Index(fields=["parent"], name="outlast_workflow_parent", condition=Q(parent__isnull=False)),
+            # Not by `updated_at`: each arrow would then write every index of the row. Retention goes through it in this order.
+            models.Index(
+                fields=["created_at", "id"],
+                name="outlast_workflow_ended",
+                condition=Q(status__in=sorted(status.value for status in TERMINAL)),
+            ),
             models.Index(fields=["chain"], name="outlast_workflow_chain", condition=Q(chain__isnull=False)),
             GinIndex(fields=["ledgers"], name="outlast_workflow_ledgers", condition=Q(ledgers__isnull=False)),
             models.Index(fields=["user"], name="outlast_workflow_user", condition=Q(user__isnull=False)),

@@ -2,7 +2,8 @@
 
     – ──► runnable    one statement for any number of runs of one flow that share their `Origin`
      └──► waiting, or refused: there is no room for a new run (`admitting`)
-Guard: the key is free; the intent, if one is given, is shared and active. A key that is taken is answered with its run.
+Guard: the key is free (of runs that retention has deleted, too); the intent, if one is given, is shared and active. A key that is taken is
+answered with its run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+
+from django.db import OperationalError, connections
 
 from flows.conf import conf
 from flows.core import canonical, deadlines, payload
@@ -32,6 +35,7 @@ from flows.store.gate import policy
 from flows.store.sql import committing
 
 MAX_PRIORITY = 32767
+SERIALIZATION_FAILURE = "40001"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,21 @@ def start_now(
         KeyConflict: a key is taken by another input. PayloadError: an input cannot be stored.
         UnknownIntent, IntentClosed: the intent is not there, or not active and a run is new.
         AdmissionRefused: there is no room for a new run; nothing is stored.
+        OperationalError: in the caller's transaction, the run of a key was deleted meanwhile (a serialization failure: begin it anew).
     """
+    given = list(runs)
+    try:
+        return _start(definition, given, origin, using)
+    except OperationalError as error:
+        # Retention has just deleted the run of a key, which is known from now on. Only the caller can begin a transaction of theirs anew.
+        if connections[using].in_atomic_block or getattr(error.__cause__, "sqlstate", "") != SERIALIZATION_FAILURE:
+            raise
+    return _start(definition, given, origin, using)
+
+
+def _start(
+    definition: Definition, runs: Iterable[tuple[str | None, Mapping[str, Any]]], origin: Origin, using: str
+) -> list[Started]:
     _check_priority(origin.priority, definition)
     ids = iter(origin.ids) if origin.ids is not None else iter(new_id, None)
     prepared = [_prepare(definition, key, value, origin, next(ids)) for key, value in runs]

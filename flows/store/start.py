@@ -59,7 +59,9 @@ WITH given AS (
         flows_now() + %(deadline)s::interval, flows_now(), flows_now(),
         %(parent)s::uuid, %(depth)s::smallint, CASE WHEN %(ledgers)s::uuid[] IS NOT NULL THEN %(ledgers)s::uuid[] || id END,
         %(chain)s::uuid, %(tenant)s, %(started_by)s
-    FROM given ORDER BY key NULLS LAST, id
+    FROM given
+    WHERE NOT EXISTS (SELECT FROM outlast_key gone WHERE gone.flow = %(flow)s AND gone.key = given.key)
+    ORDER BY key NULLS LAST, id
     ON CONFLICT (flow_name, key) WHERE key IS NOT NULL DO NOTHING
     RETURNING id, key, intent_id, input_digest, status, outcome
 ), intent AS (
@@ -93,7 +95,9 @@ def start(new: Sequence[NewWorkflow], common: dict[str, Any], using: str) -> lis
     """Start workflows that share all but identity and input; those whose key is taken are left out (see `taken`).
 
     Two starts of one key meet at its unique index: the second waits until the first commits, in order of key, and holds no lock on the row
-    that it then finds. (To update that row, only to have it returned, would lock by key what everybody else locks by id.)
+    that it then finds. (To update that row, only to have it returned, would lock by key what everybody else locks by id.) A key outlasts its
+    run: retention keeps it in `outlast_key`. Where it does so while this statement waits for the run's row, a trigger refuses the new row
+    (a serialization failure): begun anew, the start finds the key.
 
     `common` holds flow, flow_version, fingerprint, node, step, opens (the first node is an activity), timeout, queue, placement,
     priority, priority_seconds, deadline (interval or None), timer_kinds, timer_names, timer_policies, timer_spans (of the deadlines that count
@@ -117,9 +121,12 @@ def start(new: Sequence[NewWorkflow], common: dict[str, Any], using: str) -> lis
 TAKEN = """
 SELECT id, key, intent_id, input_digest, status, outcome, false FROM outlast_workflow
 WHERE flow_name = %(flow)s AND key = ANY (%(keys)s::text[])
+UNION ALL
+SELECT workflow_id, key, intent_id, input_digest, status, outcome, false FROM outlast_key
+WHERE flow = %(flow)s AND key = ANY (%(keys)s::text[])
 """
 
 
 def taken(flow: str, keys: Sequence[str], using: str) -> list[StartedRow]:
-    """The runs that have these keys already."""
+    """The runs that have these keys already, those included that retention has deleted."""
     return [StartedRow(*row) for row in run("taken keys", TAKEN, {"flow": flow, "keys": list(keys)}, using)]

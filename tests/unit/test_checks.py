@@ -319,6 +319,18 @@ def test_a_setting_of_the_wrong_type_is_an_error_that_shows_how_it_is_written(se
         assert str(message.hint).startswith(f'Write "{key}": ')
 
 
+def test_a_retention_that_cannot_be_is_said(settings: Any) -> None:
+    settings.OUTLAST = {"RETENTION": {"days": "90", "archive": "csv"}}
+    found = [message for message in checks.check_settings() if message.id == "outlast_flows.E124"]
+    assert [message.msg.split(";")[0] for message in found] == [
+        "settings.OUTLAST['RETENTION'] has days '90'",
+        "settings.OUTLAST['RETENTION'] has archive 'csv'",
+    ]
+    settings.OUTLAST = {"RETENTION": {"storage": "nowhere"}}
+    (message,) = [message for message in checks.check_settings() if message.id == "outlast_flows.E124"]
+    assert "not in STORAGES" in message.msg
+
+
 def test_every_setting_has_a_rule() -> None:
     ruled = {
         *checks.configured.NUMBERS,
@@ -328,6 +340,7 @@ def test_every_setting_has_a_rule() -> None:
         "CODEC",
         "DATABASE",
         "NOTICE_CHANNELS",
+        "RETENTION",
     }
     assert ruled == set(DEFAULTS)
 
