@@ -63,12 +63,12 @@ def find(text: str, using: str) -> ArchivedRun:
         gone = archive.deleted(flow, key, using) if colon else None
         why = f"it was deleted on {gone[1]:%Y-%m-%d} and not archived" if gone else "there is none of that id or FLOW:KEY"
         raise NotArchived(text, why)
-    row, file, record = found[:8], found[7], found[8]
+    file, record = found[7], found[8]
     stored = record if not file else _of_file(found[0], file)
     if stored is None or digest(stored) != found[6]:
         where = f"the file {file}" if file else "its row"
         raise NotArchived(text, f"{where} {'does not have it' if stored is None else 'is not what was archived'}")
-    return ArchivedRun(*row, record=opened(stored))
+    return ArchivedRun(*found[:8], opened(stored))
 
 
 def _by_id(text: str, using: str) -> tuple[Any, ...] | None:
