@@ -68,7 +68,8 @@ def find(text: str, using: str) -> ArchivedRun:
     if stored is None or digest(stored) != found[6]:
         where = f"the file {file}" if file else "its row"
         raise NotArchived(text, f"{where} {'does not have it' if stored is None else 'is not what was archived'}")
-    return ArchivedRun(*found[:8], opened(stored))
+    values = [*found[:8], opened(stored)]
+    return ArchivedRun(*values)
 
 
 def _by_id(text: str, using: str) -> tuple[Any, ...] | None:
