@@ -9,6 +9,7 @@ from flows.services.control import Answer, Controlled, Superseded, cancel, cance
 from flows.services.describe import Description, describe
 from flows.services.describe import list_workflows as list  # noqa: A004 - the verb's name in the documentation is flows.list
 from flows.services.events import Received, Reception, signal
+from flows.services.holds import Held, hold, holds, lift
 from flows.services.identify import get
 from flows.services.migrate import Migration, migrate
 from flows.services.preview import Ending, preview
@@ -25,6 +26,8 @@ apause = sync_to_async(pause)
 aresume = sync_to_async(resume)
 adescribe = sync_to_async(describe)
 amigrate = sync_to_async(migrate)
+ahold = sync_to_async(hold)
+alift = sync_to_async(lift)
 apreview = sync_to_async(preview)
 aredeliver = sync_to_async(redeliver)
 
@@ -34,6 +37,7 @@ __all__ = [
     "Controlled",
     "Description",
     "Ending",
+    "Held",
     "Migration",
     "Received",
     "Reception",
@@ -42,6 +46,8 @@ __all__ = [
     "acancel",
     "acancel_intent",
     "adescribe",
+    "ahold",
+    "alift",
     "amigrate",
     "apause",
     "apreview",
@@ -56,6 +62,9 @@ __all__ = [
     "children",
     "describe",
     "get",
+    "hold",
+    "holds",
+    "lift",
     "link",
     "list",
     "migrate",

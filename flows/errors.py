@@ -23,6 +23,7 @@ from flows.core.errors import (
 from flows.core.misuse import (
     AdmissionRefused,
     BadRetention,
+    CannotHold,
     CannotRedeliver,
     CannotResumeAt,
     IntentClosed,
@@ -57,6 +58,7 @@ __all__ = [
     "AdmissionRefused",
     "AmbiguousOutcome",
     "BadRetention",
+    "CannotHold",
     "CannotMigrate",
     "CannotRedeliver",
     "CannotResumeAt",

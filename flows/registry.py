@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from flows.core import declared as declarations
 from flows.core import definition as definitions
-from flows.core import versions
+from flows.core import holds, versions
 from flows.core.belonging import Belonging, Span
 from flows.core.declared import Kind
 from flows.core.definition import Definition, Flow
@@ -96,6 +96,13 @@ class Known(dict[tuple[str, int], "type[Flow]"]):
             if isinstance(by, StartedBy):
                 found[by.event] = (*found.get(by.event, ()), (cls, by))
         return found
+
+    @cached_property
+    def needing(self) -> list[str]:
+        """What needs which dependency, as `flows.core.holds.lines` says it."""
+        return [
+            line for (name, version), cls in self.items() for line in holds.lines(name, version, cls.definition.nodes.items())
+        ]
 
     def versions(self, name: str) -> dict[int, Definition]:
         """The loaded versions of a flow."""

@@ -72,6 +72,9 @@ class WorkerHost:
     def stopping(self) -> bool:
         return self._shared.stopping()
 
+    def holds(self) -> bool:
+        return self._shared.holds()
+
     def batch(self, queue: str) -> int:
         return int(conf.CLAIM_BATCH) if self._average.get(queue, 1.0) < QUICK_SECONDS else 1
 

@@ -176,15 +176,16 @@ class Keeper:
             self.register()
             return
         asked = boottime()
-        age = workers.renew(self.incarnation, self.lease, self.using)
-        if age is None:
+        renewed = workers.renew(self.incarnation, self.lease, self.using)
+        if renewed is None:
             logger.error("the lease of %s is lost; a new incarnation begins and its old work is put back", self.incarnation)
             self.incarnation = None
             self.shared.set_head(None, 0.0)
             self.register()
             return
         self.shared.set_head(self.incarnation, asked + self.lease)
-        self._tick_is_old = age > TICK_OLD_SECONDS
+        self.shared.set_holds(any_open=renewed.holds)
+        self._tick_is_old = renewed.age > TICK_OLD_SECONDS
 
     def look_around(self) -> None:
         """Put back what a buried predecessor ran, look at the children, and tick if nobody did for a while."""

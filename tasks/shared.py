@@ -3,7 +3,8 @@
 The parent makes it before it forks. It writes the head; each child writes only its own slot; readers copy. Times are CLOCK_BOOTTIME, which
 goes on while the machine sleeps, so a lease that ran out is seen as run out.
 
-    head   sequence (uint32: odd while the head is being written) · incarnation (16 bytes) · lease until (double); apart: stopping (byte)
+    head   sequence (uint32: odd while the head is being written) · incarnation (16 bytes) · lease until (double); apart, a byte each: stopping,
+           nothing was held at the last renewal
     slot   number (int32, see `own_number`) · activity started (double) · deadline (double) · claimed, not started (int32) · workflow (16 bytes)
     turns  one byte a slot: an agent turn runs there
 """
@@ -25,6 +26,7 @@ from pathlib import Path
 
 _HEAD = struct.Struct("=I16sd")
 _STOPPING = _HEAD.size  # a byte of its own: it is set by a signal handler, while the keeper may be writing the head
+_FREE = _STOPPING + 1  # nothing is held; 0 until a renewal has said so
 _SLOT = struct.Struct("=iddi16s")
 _SLOTS = 256
 _FIRST = 64
@@ -88,6 +90,14 @@ class Shared:
     def stopping(self) -> bool:
         """Whether the worker was asked to stop."""
         return bool(self._page[_STOPPING])
+
+    def set_holds(self, *, any_open: bool) -> None:
+        """The parent: whether anything was held when it last renewed."""
+        self._page[_FREE] = not any_open
+
+    def holds(self) -> bool:
+        """Whether something may be held, as of the last renewal."""
+        return not self._page[_FREE]
 
     def head(self) -> tuple[uuid.UUID | None, float]:
         """(incarnation, lease until), read whole. Nobody owns where the writer has died half-way."""

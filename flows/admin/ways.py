@@ -14,7 +14,7 @@ from flows.admin import rendering
 from flows.core.protocol import ASKING
 from flows.core.verdicts import Way
 from flows.models import Competence, Operation, Policy, Release, Wait, Workflow
-from flows.services import budgets, competence
+from flows.services import budgets, competence, holds
 from flows.services.describe import Description
 from flows.services.verdicts import NEEDS_PERSON
 
@@ -120,6 +120,13 @@ def _workers(at: At) -> Step:
     return _("Start a worker that may take it"), [(_("Workers"), at.url("outlast_flows_worker_changelist"))]
 
 
+def _lift(at: At) -> Step:
+    links = [
+        (f"{one.scope} {one.name}".strip(), at.url("outlast_flows_hold_change", one.id)) for one in holds.of(at.obj, at.using)
+    ]
+    return _("Lift what holds it"), links
+
+
 #: The words and the links of each way; a test looks for one that is missing.
 WAYS: dict[Way, Callable[[At], Step]] = {
     Way.RESUME: lambda _at: (_("Resume it"), []),
@@ -134,4 +141,5 @@ WAYS: dict[Way, Callable[[At], Step]] = {
     Way.ANSWER: _answer,
     Way.GRANT: _grant,
     Way.WORKERS: _workers,
+    Way.LIFT: _lift,
 }

@@ -123,6 +123,12 @@ class UnknownDependency(UsageError):
         )
 
 
+class CannotHold(UsageError):
+    """What is to be held, or lifted, is nothing that can be."""
+
+    code = "CANNOT_HOLD"
+
+
 class IntentClosed(UsageError):
     """Work cannot be started for an intent that is superseded or cancelled."""
 

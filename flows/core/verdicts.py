@@ -54,6 +54,7 @@ class Way(StrEnum):
     ANSWER = "answer"
     GRANT = "grant"
     WORKERS = "workers"
+    LIFT = "lift"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ MODULES = (
     "commitments",
     "dependencies",
     "events",
+    "holds",
     "replays",
     "retention",
     "schedules",

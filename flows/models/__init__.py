@@ -8,6 +8,7 @@ from flows.models.capacity import Deferred, Dependency, Limit, Slot, StartKey
 from flows.models.commitment import Commitment
 from flows.models.event import Event, EventStatus, Redelivery, Stream
 from flows.models.fan import Branch, Fan, FanStatus
+from flows.models.hold import Hold
 from flows.models.intent import Intent, IntentRevision
 from flows.models.journal import JournalEntry
 from flows.models.log import Transition
@@ -42,6 +43,7 @@ __all__ = [
     "EventStatus",
     "Fan",
     "FanStatus",
+    "Hold",
     "Intent",
     "IntentRevision",
     "JournalEntry",

@@ -58,6 +58,8 @@ def _opening(owned: Owned, keeping: Keeping) -> _Opening | None:
     assert isinstance(node, Activity)
     if not keeping.may_continue(node.queue, node.placement) or not releasing.may_run(owned, keeping.offers):
         return None
+    if keeping.held(owned, move.node):
+        return None
     visit, timeout = visit_of(owned.state, move, node), timeout_of(node, move.step)
     arrow = arrows.opening(owned, decided, move, node, None, visit=visit, timeout=timeout, going_on=True)
     return _Opening(owned, decided, move, arrow)

@@ -51,12 +51,19 @@ class Progress(Enum):
     LOST = "lost"
 
 
+def _nothing(_owned: Owned, _node: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Whether the owner may go on with the next activity: asked with its queue and placement, and with the release of a pinned run."""
+    """Whether the owner may go on with the next activity: asked with its queue and placement, and with the release of a pinned run; and
+    whether this run is held at that node.
+    """
 
     may_continue: Callable[[str, str], bool]
     offers: Callable[[str], bool] = bool  # every name is offered
+    held: Callable[[Owned, str], bool] = _nothing
 
 
 def proceed(owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | None = None) -> Progress:
@@ -246,6 +253,8 @@ def _cancel(owned: Owned, code: str, decided: Decided, ending: Ending | None) ->
 def _run(owned: Owned, keeping: Keeping) -> Progress | None:
     if owned.pause:
         return Progress.LEFT if store.move(arrows.pause_before_start(owned), owned.using) else None
+    if keeping.held(owned, owned.row.node):  # since it was claimed
+        return Progress.LEFT if store.move(arrows.hand_over(owned), owned.using) else None
     if releasing.may_run(owned, keeping.offers):
         return Progress.RUN
     return Progress.LEFT if releasing.hand_over(owned) else None
@@ -258,6 +267,8 @@ def _open(
     node = owned.definition.nodes[move.node]
     assert isinstance(node, Activity)
     going_on = not owned.pause and keeping.may_continue(node.queue, node.placement) and releasing.may_run(owned, keeping.offers)
+    held = going_on and keeping.held(owned, move.node)  # what is let go anyway, the claim looks at
+    going_on = going_on and not held
     visit, timeout = visit_of(owned.state, move, node), timeout_of(node, move.step)
     if going_on and _is_plain(ending, owned, trigger, decided):
         done = _done(owned, move.node, ending, move.via)
@@ -272,7 +283,7 @@ def _open(
         if made_move is None:
             return None
         parking.close_plane(owned, arrow)
-        if not going_on and not owned.pause:
+        if not (going_on or owned.pause or held):
             owned.hinted = True
             after_commit(hints_for([(owned.row.id, made_move.queue, owned.row.flow_name, move.node)]), owned.using)
     if not going_on:

@@ -28,6 +28,7 @@ from flows.services.owned import Owned, take
 from flows.services.proceed import Keeping, Progress, proceed
 from flows.services.releasing import deciding
 from flows.services.sweeps import put_back_children
+from flows.store import holds
 from flows.store.claim import Claimed, begin, claim, release
 
 logger = logging.getLogger("outlast.turn")
@@ -62,6 +63,9 @@ class Host(Limits, Protocol):
 
     def stopping(self) -> bool:
         """Whether the worker was asked to stop: hand work back."""
+
+    def holds(self) -> bool:
+        """Whether anything may be held (`flows.services.holds`), as of the last renewal of the lease."""
 
     def batch(self, queue: str) -> int:
         """How many workflows to claim at once: more than one only where activities are quick."""
@@ -162,7 +166,7 @@ def _work_through(host: Host, batch: list[Owned], keeping: Keeping, ends: float)
 
 
 def _keeping(host: Host, queue: str, ends: float) -> Keeping:
-    """A turn goes on within its queue and its slice, where the host offers the placement and still owns."""
+    """A turn goes on within its queue and its slice, where the host offers the placement and still owns, and with nothing that is held."""
 
     def may_continue(next_queue: str, placement: str) -> bool:
         offered = not placement or placement in host.placements
@@ -171,7 +175,10 @@ def _keeping(host: Host, queue: str, ends: float) -> Keeping:
     def offers(release: str) -> bool:
         return host.releases is None or release in host.releases
 
-    return Keeping(may_continue, offers)
+    def held(owned: Owned, node: str) -> bool:
+        return host.holds() and bool(holds.of(owned.row.id, owned.using, node))
+
+    return Keeping(may_continue, offers, held)
 
 
 def _stop_here(_queue: str, _placement: str) -> bool:

@@ -15,7 +15,7 @@ from flows.core.releases import ANY
 from flows.core.verdicts import WAY_ON, Verdict, Way
 from flows.models import Commitment, Operation, Transition, Worker, Workflow
 from flows.models.worker import WorkerStatus
-from flows.services import releases, undoing
+from flows.services import holds, releases, undoing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ def needed(row: Workflow, waits: Sequence[Any], using: str) -> Needed:
             return Needed(f"an answer to what is asked at {wait.node}", (Way.ANSWER,))
         if wait.kind == TOOL_APPROVAL:
             return Needed(f"answers to the approval requests of tools at {wait.node}", (Way.ANSWER,))
+    if row.status == Status.RUNNABLE and (held := holds.of(row, using)):
+        return Needed(f"a person lifts what holds it ({holds.said(held)}): flows.lift", (Way.LIFT,))
     if row.status == Status.RUNNABLE and not _is_offered(row, using):
         return _a_worker(row, using)
     return Needed("none: it goes on by itself")

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from flows.core.errors import HalfMove
+from flows.store import holds
 from flows.store.load import HISTORY, Loaded, parse
 from flows.store.releases import CURRENT_OF
 from flows.store.sql import run
@@ -73,6 +74,7 @@ def _claim(offered: str) -> str:
 
     A row whose open activity was deleted behind the guards is not taken: it would take every claim of its queue down with it.
     The status is looked at where the rows are locked; said again of the update, it would have the index of ready rows read from end to end.
+    What is held is passed over; where nothing is held, that is one look at an empty index.
     The history is read in the same statement. Its snapshot is older than the row lock, so it counts only if the row was then as it is
     locked now (version and wake_seq): every write to a workflow's history moves one of them. Otherwise `loaded` stays None.
     """
@@ -88,6 +90,7 @@ WITH offered AS (
             WHERE r.status = 'runnable' AND r.queue = %(queue)s
               AND (r.flow_name, r.flow_version) IN (SELECT flow_name, flow_version FROM offered)
               AND (r.placement = '' OR r.placement = ANY (%(placements)s::text[]))
+              AND NOT {holds.held("r")}
               {offered}AND (r.active_seq IS NULL
                    OR r.active_seq = (SELECT x.seq FROM outlast_activity x WHERE x.workflow_id = r.id AND x.seq = r.active_seq))
             ORDER BY r.rank LIMIT %(limit)s::int FOR NO KEY UPDATE SKIP LOCKED))
@@ -149,8 +152,8 @@ def claim(
 ) -> list[Claimed]:
     """Take up to `limit` ready workflows of a queue, in order of rank; their open activities start an attempt.
 
-    Only definitions, placements and releases (None: all) that this worker offers, only while its own lease holds, and never two claimers
-    for one row. `deciding`: `name@version` of the flows whose policy lets another release than the pinned one decide.
+    Only definitions, placements and releases (None: all) that this worker offers, only while its own lease holds, nothing that is held, and
+    never two claimers for one row. `deciding`: `name@version` of the flows whose policy lets another release than the pinned one decide.
     """
     params = {
         "queue": queue,
@@ -160,6 +163,7 @@ def claim(
         "flows": list(flows),
         "versions": list(versions),
         "placements": list(placements),
+        "needing": holds.needing(),
     }
     statement = CLAIM
     if releases is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from flows.store import holds
 from flows.store.limits import WAITING
 from flows.store.sql import run
 from flows.store.waking import LOGGED, MOVED
@@ -98,6 +99,7 @@ def lock_free(limit: int, size: int, count: int, using: str) -> list[int]:
 WAITERS = f"""
 SELECT o.id, w.id, w.active_seq FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
 WHERE o.key = %(label)s AND {WAITING} AND o.epoch = w.epoch AND w.status = 'waiting' AND w.outcome = 'WAITING'
+  AND NOT {holds.held("w")}
 ORDER BY o.priority DESC, o.deadline_at, o.id LIMIT %(count)s::int
 FOR NO KEY UPDATE OF w SKIP LOCKED
 """
@@ -113,8 +115,11 @@ class Waiter:
 
 
 def waiters(label: str, count: int, using: str) -> list[Waiter]:
-    """Lock up to so many who wait under this label: by priority, deadline, age. Whom somebody else holds is passed over."""
-    return [Waiter(*row) for row in run("lock waiters", WAITERS, {"label": label, "count": count}, using)]
+    """Lock up to so many who wait under this label: by priority, deadline, age. Who is locked by somebody else, or held, is passed over: a slot
+    is for who uses it now.
+    """
+    params = {"label": label, "count": count, "needing": holds.needing()}
+    return [Waiter(*row) for row in run("lock waiters", WAITERS, params, using)]
 
 
 RESERVE = """

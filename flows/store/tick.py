@@ -7,6 +7,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from flows import registry
+from flows.store import holds
 from flows.store.sql import literals, run
 
 #: Something of an outbox is due.
@@ -121,20 +122,20 @@ def soon(using: str) -> float | None:
     return found
 
 
-READY = """
+READY = f"""
 SELECT w.id, w.queue, w.flow_name, w.node FROM outlast_workflow w
-WHERE w.status = 'runnable' AND w.queue = %(queue)s ORDER BY w.rank LIMIT %(limit)s::int
+WHERE w.status = 'runnable' AND w.queue = %(queue)s AND NOT {holds.held("w")} ORDER BY w.rank LIMIT %(limit)s::int
 """
 
-OLDEST = """
+OLDEST = f"""
 SELECT extract(epoch FROM flows_now() - w.updated_at)::float8 FROM outlast_workflow w
-WHERE w.status = 'runnable' AND w.queue = %(queue)s ORDER BY w.rank LIMIT 1
+WHERE w.status = 'runnable' AND w.queue = %(queue)s AND NOT {holds.held("w")} ORDER BY w.rank LIMIT 1
 """
 
 
 def oldest(queue: str, using: str) -> float | None:
-    """Seconds that the first ready workflow of a queue has waited; None if none is ready."""
-    rows = run("oldest ready", OLDEST, {"queue": queue}, using)
+    """Seconds that the first ready workflow of a queue has waited that nothing holds; None if there is none."""
+    rows = run("oldest ready", OLDEST, {"queue": queue, "needing": holds.needing()}, using)
     return float(rows[0][0]) if rows else None
 
 
@@ -157,5 +158,6 @@ def ready_queues(using: str) -> list[str]:
 
 
 def ready(queue: str, limit: int, using: str) -> list[tuple[UUID, str, str, str]]:
-    """Ready workflows of a queue in the order of the claim, for the dispatch sweep's hints."""
-    return [(row[0], row[1], row[2], row[3]) for row in run("ready", READY, {"queue": queue, "limit": limit}, using)]
+    """Ready workflows of a queue that nothing holds, in the order of the claim, for the dispatch sweep's hints."""
+    params = {"queue": queue, "limit": limit, "needing": holds.needing()}
+    return [(row[0], row[1], row[2], row[3]) for row in run("ready", READY, params, using)]

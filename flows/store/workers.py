@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from flows.core.releases import ANY
+from flows.store import holds
 from flows.store.sql import run
 
 
@@ -51,21 +52,29 @@ def register(params: dict[str, Any], process: Process, using: str) -> bool:
     return bool(run("register worker", REGISTER, {"releases": [ANY], **params, **identity}, using))
 
 
-RENEW = """
+RENEW = f"""
 UPDATE outlast_worker SET lease_until = statement_timestamp() + %(lease)s::float8 * interval '1 second',
     renewed_at = statement_timestamp()
 WHERE id = %(id)s::uuid AND status = 'alive' AND lease_until > statement_timestamp()
-RETURNING (SELECT extract(epoch FROM statement_timestamp() - ticked_at)::float8 FROM outlast_tick WHERE id = 1)
+RETURNING (SELECT extract(epoch FROM statement_timestamp() - ticked_at)::float8 FROM outlast_tick WHERE id = 1), {holds.ANY}
 """
 
 
-def renew(worker: UUID, lease: float, using: str) -> float | None:
-    """Extend the lease; the age of the last clock tick in seconds, or None: the lease is lost, register anew."""
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """What a worker learns when it renews: the age of the last clock tick in seconds, and whether anything is held."""
+
+    age: float
+    holds: bool
+
+
+def renew(worker: UUID, lease: float, using: str) -> Renewed | None:
+    """Extend the lease; None: it is lost, register anew."""
     rows = run("renew lease", RENEW, {"id": worker, "lease": lease}, using)
     if not rows:
         return None
-    age = rows[0][0]
-    return float("inf") if age is None or age < 0 else float(age)
+    age, held = rows[0]
+    return Renewed(float("inf") if age is None or age < 0 else float(age), held)
 
 
 STOP = """

@@ -36,6 +36,8 @@ class LocalWorker:
         self.pid = os.getpid()
         self.incarnation: UUID | None = new_id()
         self.asked_to_stop = False
+        #: Whether its turns look for holds between steps, as those of a real worker do once it has renewed its lease. Claims always do.
+        self.looks_for_holds = False
         self.batch_size = 1
         self._doubtful = False
         process = Process("test", "", "", self.pid, "")
@@ -83,6 +85,9 @@ class LocalWorker:
 
     def stopping(self) -> bool:
         return self.asked_to_stop
+
+    def holds(self) -> bool:
+        return self.looks_for_holds
 
     def batch(self, queue: str) -> int:
         return self.batch_size

@@ -19,6 +19,7 @@ from flows.store import (
     context,
     deadlines,
     events,
+    holds,
     leave,
     load,
     locks,
@@ -108,6 +109,8 @@ SELECT md5('w' || n)::uuid, 1, 'one', 1, 'hold', 'hold', 'r', 'released', true, 
 FROM generate_series(1, %(count)s) n;
 INSERT INTO outlast_dependency (name, since) SELECT 'd' || n, now() FROM generate_series(1, 2000) n;
 INSERT INTO outlast_start_key (flow, key) SELECT 'f', 'k' || n FROM generate_series(1, 2000) n;
+INSERT INTO outlast_hold (scope, name, by_label, reason, since, lifted_at)
+SELECT 'flow', 'f' || n, '', 'r', now(), now() FROM generate_series(1, 2000) n;
 
 INSERT INTO outlast_fan (id, workflow_id, node, visit, wait_id, kind, body, epoch, total, running, succeeded, failed, cancelled, skipped, need,
     tolerated, concurrency, on_cancel, on_lose, awaited, owing, status, opened_at, closed_at)
@@ -169,7 +172,7 @@ def good(plan: Plan, pages: int) -> Plan:
 def claiming(worker: LocalWorker, limit: int = 1) -> dict[str, Any]:
     return {
         "queue": "agents", "limit": limit, "worker": str(worker.incarnation), "pid": 1, "flows": worker.flows,
-        "versions": worker.versions, "placements": [],
+        "versions": worker.versions, "placements": [], "needing": [],
     }  # fmt: skip
 
 
@@ -180,6 +183,25 @@ def test_claim(busy: LocalWorker) -> None:
     assert "outlast_workflow_ready" in ten.indexes
     carries = {**claiming(busy, 10), "releases": ["R17", "R18"], "deciding": ["t-line@1"]}
     assert "outlast_workflow_ready" in good(explain(claim.CLAIM_OFFERED, carries), 700).indexes
+
+
+#: What is held now, beside what was in the course of years.
+HELD = "INSERT INTO outlast_hold (scope, name, by_label, reason, since) SELECT 'key', 'k' || n, '', 'r', now() FROM generate_series(1, 5) n"
+
+
+def test_a_claim_beside_holds(busy: LocalWorker) -> None:
+    """Nothing held: one look at the index of open holds. Something held: a look for each row that is taken, and history costs nothing."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        plain = explain(claim.CLAIM, claiming(busy, 10))
+        cursor.execute(HELD)
+        plan = good(
+            explain(claim.CLAIM, claiming(busy, 10)), plain.pages + 200
+        )  # some pages for each of ten rows, however many were lifted
+        assert plan.indexes >= {"outlast_workflow_ready", "outlast_hold_open"}
+        good(explain(holds.OF, {"id": Workflow.objects.filter(status="runnable")[0].pk, "node": None, "needing": []}), 20)
+        good(explain(holds.OPEN, {}), 20)
+        good(explain(tick.READY, {"queue": "agents", "limit": 10, "needing": []}), 100)
+        transaction.set_rollback(True)
 
 
 def test_releases(busy: LocalWorker) -> None:
@@ -315,7 +337,7 @@ def test_deadlines(busy: LocalWorker) -> None:
 
 def test_the_look_of_an_idle_second(busy: LocalWorker) -> None:
     good(explain(tick.statement(tick.LOOK), {"grace": 2.0, "min_age": 0.0}), 120)
-    assert "outlast_workflow_ready" in good(explain(tick.READY, {"queue": "agents", "limit": 10}), 60).indexes
+    assert "outlast_workflow_ready" in good(explain(tick.READY, {"queue": "agents", "limit": 10, "needing": []}), 60).indexes
     good(explain(tick.QUEUES, {}), 60)
 
 

@@ -11,7 +11,7 @@ from flows.core.ids import new_id
 from flows.models import Worker, Workflow
 from flows.services import sweeps
 from flows.store import workers
-from flows.store.workers import Process
+from flows.store.workers import Process, Renewed
 from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import Line
@@ -90,10 +90,10 @@ def test_a_lease_that_ran_out_is_not_renewed_even_if_nobody_buried_it(transactio
 
 def test_a_renewal_says_how_old_the_last_tick_is(worker: LocalWorker) -> None:
     sweeps.run_tick(USING)
-    age = workers.renew(worker.incarnation, 10.0, USING)  # type: ignore[arg-type]
-    assert age is not None
-    assert 0 <= age < 60
+    renewed = workers.renew(worker.incarnation, 10.0, USING)  # type: ignore[arg-type]
+    assert renewed is not None
+    assert 0 <= renewed.age < 60
     for set_back in ("UPDATE outlast_tick SET ticked_at = statement_timestamp() + interval '1 h'", "DELETE FROM outlast_tick"):
         with connection.cursor() as cursor:
             cursor.execute(set_back)
-        assert workers.renew(worker.incarnation, 10.0, USING) == float("inf")  # type: ignore[arg-type]
+        assert workers.renew(worker.incarnation, 10.0, USING) == Renewed(float("inf"), holds=False)  # type: ignore[arg-type]
