@@ -75,9 +75,12 @@ def hold(scope: str, name: str = "", *, reason: str, by: Any = None, using: str 
     return Held(Answer.ACCEPTED, made)
 
 
-def lift(scope: str, name: str = "", *, reason: str, by: Any = None, using: str | None = None) -> Held:
+def lift(scope: str, name: str = "", *, reason: str, by: Any = None, seen: int | None = None, using: str | None = None) -> Held:
     """Let this be taken up again. Twice is once; what another hold is about, too, stays held.
 
+    Args:
+        seen: the hold that who asks has seen (its id); one that somebody made since stays. None: whichever it is.
+        The others as `hold`.
     Raises:
         As `hold`, without a look whether anybody knows the name.
     """
@@ -86,7 +89,7 @@ def lift(scope: str, name: str = "", *, reason: str, by: Any = None, using: str 
     text = warrant.reason(reason, "why this may be taken up again")
     kind, known = check(scope, name)
     with committing("lift", alias):
-        lifted = store.lift(kind, known, by=identify.label(by), reason=text, using=alias)
+        lifted = store.lift(kind, known, by=identify.label(by), reason=text, seen=seen, using=alias)
         if lifted is None:
             return Held(Answer.ALREADY, None)
         transaction.on_commit(partial(_hint, alias), using=alias)

@@ -90,7 +90,7 @@ WITH offered AS (
             WHERE r.status = 'runnable' AND r.queue = %(queue)s
               AND (r.flow_name, r.flow_version) IN (SELECT flow_name, flow_version FROM offered)
               AND (r.placement = '' OR r.placement = ANY (%(placements)s::text[]))
-              AND NOT {holds.held("r")}
+              AND {holds.free("r")}
               {offered}AND (r.active_seq IS NULL
                    OR r.active_seq = (SELECT x.seq FROM outlast_activity x WHERE x.workflow_id = r.id AND x.seq = r.active_seq))
             ORDER BY r.rank LIMIT %(limit)s::int FOR NO KEY UPDATE SKIP LOCKED))

@@ -22,10 +22,15 @@ ABOUT = """h.lifted_at IS NULL AND (
        = ANY (%(needing)s::text[]))"""
 
 
-def held(w: str, node: str | None = None) -> str:
-    """The SQL condition that a hold is about the workflow of that alias, at its node or another; its parameter is `needing`."""
-    about = ABOUT.format(w=w, node=node or f"{w}.node")
+def held(w: str) -> str:
+    """The SQL condition that a hold is about the workflow of that alias; its parameter is `needing`."""
+    about = ABOUT.format(w=w, node=f"{w}.node")
     return f"({ANY} AND EXISTS (SELECT FROM outlast_hold h WHERE {about}))"
+
+
+def free(w: str) -> str:
+    """The condition that nothing holds the workflow of that alias. Where everything is held, no row is read at all."""
+    return f"NOT EXISTS (SELECT FROM outlast_hold WHERE lifted_at IS NULL AND scope = 'all') AND NOT {held(w)}"
 
 
 def needing() -> list[str]:
@@ -49,13 +54,10 @@ class Row:
 COLUMNS = "h.id, h.scope, h.name, h.by_label, h.reason, h.since, h.lifted_at"
 
 ADD = f"""
-WITH made AS (
-    INSERT INTO outlast_hold AS h (scope, name, user_id, by_label, reason, since)
-    VALUES (%(scope)s, %(name)s, %(user)s, %(by)s, %(reason)s, flows_now())
-    ON CONFLICT (scope, name) WHERE lifted_at IS NULL DO NOTHING
-    RETURNING {COLUMNS}
-)
-SELECT * FROM made
+INSERT INTO outlast_hold AS h (scope, name, user_id, by_label, reason, since)
+VALUES (%(scope)s, %(name)s, %(user)s, %(by)s, %(reason)s, flows_now())
+ON CONFLICT (scope, name) WHERE lifted_at IS NULL DO NOTHING
+RETURNING {COLUMNS}
 """
 
 OPEN = f"SELECT {COLUMNS} FROM outlast_hold h WHERE h.lifted_at IS NULL ORDER BY h.since, h.id"
@@ -83,13 +85,14 @@ def opened(using: str) -> list[Row]:
 LIFT = f"""
 UPDATE outlast_hold h SET lifted_at = flows_now(), lifted_by = %(by)s, lifted_reason = %(reason)s
 WHERE h.scope = %(scope)s AND h.name = %(name)s AND h.lifted_at IS NULL
+  AND h.id = coalesce(%(seen)s::bigint, h.id)
 RETURNING {COLUMNS}
 """
 
 
-def lift(scope: str, name: str, *, by: str, reason: str, using: str) -> Row | None:
-    """Lift it; None: it is not held (any more)."""
-    rows = run("lift", LIFT, {"scope": scope, "name": name, "by": by, "reason": reason}, using)
+def lift(scope: str, name: str, *, by: str, reason: str, seen: int | None, using: str) -> Row | None:
+    """Lift it; None: it is not held (any more), or not by the hold `seen`."""
+    rows = run("lift", LIFT, {"scope": scope, "name": name, "by": by, "reason": reason, "seen": seen}, using)
     return Row(*rows[0]) if rows else None
 
 

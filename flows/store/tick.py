@@ -124,12 +124,12 @@ def soon(using: str) -> float | None:
 
 READY = f"""
 SELECT w.id, w.queue, w.flow_name, w.node FROM outlast_workflow w
-WHERE w.status = 'runnable' AND w.queue = %(queue)s AND NOT {holds.held("w")} ORDER BY w.rank LIMIT %(limit)s::int
+WHERE w.status = 'runnable' AND w.queue = %(queue)s AND {holds.free("w")} ORDER BY w.rank LIMIT %(limit)s::int
 """
 
 OLDEST = f"""
 SELECT extract(epoch FROM flows_now() - w.updated_at)::float8 FROM outlast_workflow w
-WHERE w.status = 'runnable' AND w.queue = %(queue)s AND NOT {holds.held("w")} ORDER BY w.rank LIMIT 1
+WHERE w.status = 'runnable' AND w.queue = %(queue)s AND {holds.free("w")} ORDER BY w.rank LIMIT 1
 """
 
 

@@ -209,6 +209,15 @@ def test_twice_is_once(worker: LocalWorker) -> None:
     assert Hold.objects.count() == 2
 
 
+def test_only_the_hold_that_was_seen_is_lifted(worker: LocalWorker) -> None:
+    first = flows.hold("all", reason=WHY).hold
+    assert first is not None
+    flows.lift("all", reason=WHY)
+    flows.hold("all", reason="another matter")
+    assert flows.lift("all", reason=WHY, seen=first.id).answer == "already"
+    assert len(flows.holds()) == 1
+
+
 def test_two_holds_of_one_run_are_lifted_one_by_one(worker: LocalWorker) -> None:
     run = Line.start({}, key="k")
     flows.hold("key", "k", reason=WHY)

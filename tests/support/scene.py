@@ -324,6 +324,11 @@ def _fill_schedules() -> None:
     Occurrence.objects.update(status="skipped", code="CALENDAR")
 
 
+def _fill_holds() -> None:
+    """A key that is held: nothing else of the scene is."""
+    flows.hold("key", "<b>a key of nobody</b> \u202eevil", reason=EVIL)
+
+
 def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     """Operations in doubt, a commitment, an event that nobody waits for, and a run that has used up its budget, which is given back."""
     doubting.probe_says.append(doubting.Unknown("The provider has been busy since this morning, and asks to be asked later"))
@@ -333,6 +338,7 @@ def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     _fill_webhooks()
     _fill_capacity()
     _fill_schedules()
+    _fill_holds()
     flows.signal("scene-1", "t.nobody", key="nobody", payload={"said": EVIL})
     flow = declare(
         "t-page",
