@@ -12,7 +12,7 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser up agents chaos lint format bench designs replays inbox resume storm webhooks lock clean setup recovery
+.PHONY: help demo test test-browser up agents chaos lint format bench designs replays inbox resume storm webhooks lock clean setup recovery adopt
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1	/' | expand -t 20
@@ -38,6 +38,9 @@ chaos: setup ## Deployments against a faulty cloud while workers are killed: fiv
 
 up: setup ## Starts web, workers, Beat and Flower, and prints the addresses
 	@exec $(SERVERS) run --purpose up --single -- $(BIN)/python -m project.dev.up
+
+adopt: setup ## The tutorial done literally with the built wheel, in a project of its own; then taken out again (needs a package index)
+	@exec $(SERVERS) run --purpose adopt --fresh -- $(BIN)/python -m project.dev.adopt
 
 lint: setup ## Format, rules, types, layers, migrations, deployment settings
 	@exec $(SERVERS) run --purpose lint -- $(BIN)/python -m project.dev.lint

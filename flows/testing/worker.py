@@ -122,6 +122,3 @@ def local_worker(
         yield worker
     finally:
         worker.stop()
-
-
-#: What is under way: ready or running, or something of it is due and nobody has looked at it yet.

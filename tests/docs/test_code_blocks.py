@@ -85,13 +85,18 @@ def blocks(page: Path) -> list[str]:
 
 @contextmanager
 def written_in(page: Path) -> Iterator[dict[str, Any]]:
-    """The names of a page, as if its blocks were the module `yourapp.flows`. What it declares is gone afterwards."""
+    """The names of a page, as if its blocks were the module `yourapp.flows`. What it declares is gone afterwards.
+
+    Blocks of the project (`# yourproject/…`) are no part of that: `make adopt` runs those, in a project of their own.
+    """
     before, beside = list(declared.DECLARED), list(things.DECLARED)
     app, module = ModuleType("yourapp"), ModuleType("yourapp.flows")
     declared.DECLARED.clear()
     sys.modules |= {"yourapp": app, "yourapp.flows": module}
     try:
         for number, block in enumerate(blocks(page), 1):
+            if block.startswith("# yourproject/"):
+                continue
             exec(compile(block, f"{page.name}, block {number}", "exec"), vars(module))  # our own documentation
         registry._lookup.cache_clear()
         yield vars(module)
