@@ -6,7 +6,7 @@ A page of its own is one line in `PAGES`. The list and the first row's page of e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -23,8 +23,24 @@ import flows
 from approvals.api import answer as fill_in
 from approvals.api import delegate
 from approvals.models import Pool, Request
-from flows import COMPLETE, Budget, Decision, End, Kept, Visits, calendars, dependencies, policies, releases, schedules
-from flows.models import Occurrence, WebhookDelivery, WebhookRefusal, WebhookSource
+from flows import (
+    COMPLETE,
+    AgentTurn,
+    Budget,
+    Candidate,
+    Decision,
+    End,
+    Kept,
+    Paid,
+    Visits,
+    calendars,
+    dependencies,
+    policies,
+    releases,
+    schedules,
+)
+from flows.core.turn_errors import ToolFailed
+from flows.models import JournalEntry, Occurrence, WebhookDelivery, WebhookRefusal, WebhookSource
 from flows.services.capacity import health
 from flows.services.clock import now
 from flows.services.webhooks.bodies import packed
@@ -61,6 +77,7 @@ class Scene:
     approved: Request
     doubtful: Any
     stopped: Any
+    turned: Any
     tokens: dict[str, str] = field(default_factory=dict)
 
     def enter(self, tab: Tab, address: str, name: str = "rita") -> None:
@@ -213,6 +230,12 @@ PAGES = [
         first=open_all,
         of_approvals=False,
     ),
+    Screen(
+        "workflow-turn",
+        lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.turned.id]),
+        first=open_all,
+        of_approvals=False,
+    ),
     Screen("operations-all", at("outlast_flows_operation_changelist", "?queue=all"), of_approvals=False),
     Screen(
         "workflow-error",
@@ -286,10 +309,11 @@ def set_up(world: World) -> Iterator[Scene]:
     delegate(world.ron, somebody("dora"), until=now("default") + timedelta(days=2), reason=EVIL, by=world.ron)
     with factories.declaring(world.worker) as declare:
         doubtful, stopped = _fill_flows(world, declare)
+        turned = _fill_turn(world, declare)
         approved = world.ask(flow=AskYesOrNo, goal="The riddle of the week")
         world.decide(approved)  # and no worker goes on with it
         revised = world.request_of(refused.workflow)
-        yield Scene(world, refused, revised, answered, ladder, short, part, form, filled_in, approved, doubtful, stopped)
+        yield Scene(world, refused, revised, answered, ladder, short, part, form, filled_in, approved, doubtful, stopped, turned)
     factories.forget()
     doubting.forget()
 
@@ -351,3 +375,26 @@ def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     for _ in range(2):
         gate.burn("t-page", "think", "", 1, "default")
     return doubtful, stopped
+
+
+def _fill_turn(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
+    """A run whose agent turn has asked its model and called tools, of which one has steps and one has failed."""
+
+    def fail() -> Any:
+        raise ValueError(EVIL)
+
+    def code(attempt: Any) -> Candidate:
+        journal = attempt.journal
+        usage = {"input_tokens": 1234, "output_tokens": 56, "cost": "0.03"}
+        journal.model("ask", lambda: Paid({"say": EVIL, EVIL: [EVIL]}, usage=usage), model=EVIL[:30])
+        journal.tool("read", {"path": EVIL}, lambda: journal.unit("inside", lambda: EVIL))
+        with suppress(ToolFailed):
+            journal.tool("a-name-without-any-space-" * 8, {}, fail)
+        return Candidate("go", EVIL)
+
+    factories.does["turn"] = code
+    flow = declare("t-page-turn", turn=AgentTurn(factories.work, choices={"go": "done"}), done=End(COMPLETE))
+    turned = flow.start({}, key="the-agent-turn", by=world.robin)
+    world.worker.run()
+    assert JournalEntry.objects.filter(workflow_id=turned.id).count() == 4
+    return turned
