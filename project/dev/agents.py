@@ -10,11 +10,13 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PYDANTIC_AI = ("tests/db/agent/test_pydantic_ai.py", "tests/db/agent/test_pydantic_outside.py")
+OPENAI_AGENTS = ("tests/db/agent/test_openai_agents.py",)
 RELEASES = (
-    ("pydantic-ai-slim==2.40.0", "tests/db/agent/test_pydantic_ai.py"),
-    ("pydantic-ai-slim", "tests/db/agent/test_pydantic_ai.py"),
-    ("openai-agents==0.24.0", "tests/db/agent/test_openai_agents.py"),
-    ("openai-agents", "tests/db/agent/test_openai_agents.py"),
+    ("pydantic-ai-slim==2.40.0", PYDANTIC_AI),
+    ("pydantic-ai-slim", PYDANTIC_AI),
+    ("openai-agents==0.24.0", OPENAI_AGENTS),
+    ("openai-agents", OPENAI_AGENTS),
 )
 
 
@@ -40,7 +42,7 @@ def holds(release, tests):
         )
     )
     sys.stdout.flush()
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": folder}).returncode == 0
 
 

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 from django.db import connections
 
 from flows import Candidate
-from flows.errors import DefinitionError
+from flows.errors import DefinitionError, InvalidCandidate
 from tasks.agent.errors import translate
 from tasks.agent.guarded import Guarded
 
 try:
-    from pydantic_ai import Agent
+    from pydantic_ai import Agent, DeferredToolRequests
     from pydantic_ai.agent import AbstractAgent
 
-    from tasks.agent.pydantic_units import JournalDurability, Running, running
+    from tasks.agent.pydantic_outside import Outside, token_of
+    from tasks.agent.pydantic_units import JournalDurability, Running, running, running_now
 except ImportError as error:
     raise ImportError(
         "tasks.agent.pydantic_ai needs Pydantic AI 2.40 or newer: pip install 'outlast[pydantic-ai]'. "
@@ -33,6 +34,8 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
+    from pydantic_ai import RunContext
+
     from approvals.tools import Guard
     from flows import Effect
     from flows.services.attempt import Attempt
@@ -52,6 +55,7 @@ def durable(
     effects: Mapping[str, Effect] | None = None,
     deps: Callable[[Attempt], Any] | None = None,
     name: str = "",
+    outside: Outside | None = None,
     **options: Any,
 ) -> Callable[[Attempt], Awaitable[Candidate]]:
     """The code of an `AgentTurn` that runs this agent, each unit of it on record.
@@ -62,10 +66,47 @@ def durable(
         approvals: tool → whom people are asked about each call of it; or one `Guard` for all tools that require approval.
         effects: tool → `Effect(reconcile=…)`: its calls happen once, also where a worker is lost in the middle of one.
         deps: of the attempt, the agent's dependencies. name: under which units are recorded, the agent's own by default; do not change it.
+        outside: where the flow waits for calls that something outside answers (`CallDeferred`, tools that are executed elsewhere).
         options: more for `agent.run` (`usage_limits`, `model_settings`, `toolsets`, `model`, `capabilities`).
 
     Raises:
         DefinitionError: it could not work, with the way to write it.
+    """
+    called = _name(agent, name)
+    if taken := {"user_prompt", "deps"} & set(options):
+        raise DefinitionError(f"durable(…) of {called}: {', '.join(sorted(taken))} comes from prompt= and deps=.")
+    guarded = Guarded(called, approvals, effects or {})
+    capability: JournalDurability = JournalDurability(name=called)
+    more = list(options.pop("capabilities", None) or ())
+    if outside is not None:
+        options["output_type"] = outside.output_types(agent, options.get("output_type"))
+
+    async def turn(attempt: Attempt) -> Candidate:
+        given = {"deps": deps(attempt)} if deps is not None else {}
+        begins = outside.resumed(attempt) if outside is not None else None
+        if isinstance(begins, Candidate):
+            return begins
+        given |= begins if begins is not None else {"user_prompt": prompt(attempt)}
+        try:
+            with running(Running(attempt, guarded)), Agent.using_thread_executor(_Threads(max_workers=THREADS)):
+                result = await agent.run(capabilities=[*more, capability], infer_name=False, **given, **options)
+        except Exception as error:
+            meaning = translate(error)
+            if meaning is error:
+                raise
+            raise meaning from error
+        return _ended(attempt, result, choose, outside)
+
+    turn.__name__ = turn.__qualname__ = called
+    vars(turn)["agent"] = agent  # the check of its client (W132) looks at it
+    return turn
+
+
+def _name(agent: AbstractAgent[Any, Any], name: str) -> str:
+    """Under what an agent's units are recorded.
+
+    Raises:
+        DefinitionError: it cannot be that.
     """
     called = name or agent.name or ""
     if not _NAME.fullmatch(called):
@@ -73,27 +114,31 @@ def durable(
             f"The agent is called {called!r:.80}, and what it does is recorded under its name: give it one of letters, digits, '_', '.' and "
             "'-', at most 60, by Agent(name=…) or durable(…, name=…), and keep it."
         )
-    if taken := {"user_prompt", "deps"} & set(options):
-        raise DefinitionError(f"durable(…) of {called}: {', '.join(sorted(taken))} comes from prompt= and deps=.")
-    guarded = Guarded(called, approvals, effects or {})
-    capability: JournalDurability = JournalDurability(name=called)
-    more = list(options.pop("capabilities", None) or ())
+    return called
 
-    async def turn(attempt: Attempt) -> Candidate:
-        given = {"deps": deps(attempt)} if deps is not None else {}
-        try:
-            with running(Running(attempt, guarded)), Agent.using_thread_executor(_Threads(max_workers=THREADS)):
-                result = await agent.run(prompt(attempt), capabilities=[*more, capability], infer_name=False, **given, **options)
-        except Exception as error:
-            meaning = translate(error)
-            if meaning is error:
-                raise
-            raise meaning from error
+
+def _ended(attempt: Attempt, result: Any, choose: Callable[[Any], Candidate], outside: Outside | None) -> Candidate:
+    """What a run of the agent proposes, or for what it waits."""
+    if outside is None:
         return choose(result.output)
+    if isinstance(result.output, DeferredToolRequests):
+        return outside.candidate(attempt, result.output, result.all_messages())
+    made = choose(result.output)
+    if made.choice == outside.choice:
+        raise InvalidCandidate(f"{outside.choice!r} is what a turn ends with that waits; choose= cannot propose it")
+    return made
 
-    turn.__name__ = turn.__qualname__ = called
-    vars(turn)["agent"] = agent  # the check of its client (W132) looks at it
-    return turn
+
+def token(ctx: RunContext[Any]) -> str:
+    """The token under which something outside answers the call of a tool that is running now: the key of the event that the flow waits for.
+
+    Raises:
+        DefinitionError: no attempt runs here.
+    """
+    run = running_now()
+    if run is None or ctx.tool_call_id is None:
+        raise DefinitionError("token(ctx) is of the call of a tool, in an agent that runs in an AgentTurn.")
+    return token_of(run.attempt, ctx.tool_call_id)
 
 
 class _Threads(ThreadPoolExecutor):
@@ -110,4 +155,4 @@ def _closing(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         connections.close_all()
 
 
-__all__ = ["durable"]
+__all__ = ["Outside", "durable", "token"]

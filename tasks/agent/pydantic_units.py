@@ -72,6 +72,11 @@ def running(run: Running) -> Iterator[None]:
         _running.reset(token)
 
 
+def running_now() -> Running | None:
+    """The attempt in which an agent runs here; None: there is none."""
+    return _running.get()
+
+
 class JournalDurability(BaseDurabilityCapability[Any]):
     """The library's durable engine, for one run of an agent in an attempt; outside one it does nothing."""
 
