@@ -18,7 +18,7 @@ class FlowsConfig(AppConfig):
         from flows import checks, registry  # noqa: F401 - registers the system checks
         from flows.codecs import configure
         from flows.core.protocol import CAPACITY
-        from flows.services import children, debounced, events, retention, schedules
+        from flows.services import children, debounced, events, measures, retention, schedules
         from flows.services.capacity import pump
         from flows.services.capacity.parking import CapacityPlane
         from flows.services.notices import NoticeOutbox
@@ -34,7 +34,7 @@ class FlowsConfig(AppConfig):
         plane = CapacityPlane()
         for kind in sorted(CAPACITY):
             registry.register_wait_plane(kind, plane)
-        for watch in (pump.WATCH, *debounced.WATCHES):
+        for watch in (pump.WATCH, *debounced.WATCHES, measures.watch()):
             registry.register_watch(watch)
         children.register()
         registry.register_belongings(BELONGINGS, SPANS)

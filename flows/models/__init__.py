@@ -12,6 +12,7 @@ from flows.models.hold import Hold
 from flows.models.intent import Intent, IntentRevision
 from flows.models.journal import JournalEntry
 from flows.models.log import Transition
+from flows.models.measure import Latency, Measure, MeasuredNode, RollUp
 from flows.models.notice import Notice
 from flows.models.operation import Operation, Resolution
 from flows.models.part import Part
@@ -48,7 +49,10 @@ __all__ = [
     "IntentRevision",
     "JournalEntry",
     "KeptKey",
+    "Latency",
     "Limit",
+    "Measure",
+    "MeasuredNode",
     "Notice",
     "Observation",
     "Occurrence",
@@ -59,6 +63,7 @@ __all__ = [
     "Release",
     "Resolution",
     "RetentionLook",
+    "RollUp",
     "Schedule",
     "SessionLink",
     "Slot",

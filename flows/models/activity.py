@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
 from flows.models.guards import known
@@ -79,6 +80,7 @@ class Attempt(models.Model):
         constraints = [
             known("outlast_attempt_outcome", "attempt", "outcome"),
         ]
+        indexes = [BrinIndex(fields=["ended_at"], name="outlast_attempt_ended", autosummarize=True)]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of {self.node}: {self.outcome}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
 
@@ -36,6 +37,7 @@ class Transition(models.Model):
     class Meta:
         db_table = "outlast_transition"
         default_permissions = ("view",)
+        indexes = [BrinIndex(fields=["at"], name="outlast_transition_at", autosummarize=True)]
 
     def __str__(self) -> str:
         return f"{self.seq}: {self.from_status} → {self.to_status}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -39,7 +40,10 @@ class Verdict(models.Model):
             known("outlast_verdict_verdict", "verdict", "verdict"),
             known("outlast_verdict_cause", "wake cause", "cause"),
         ]
-        indexes = [models.Index(fields=["workflow", "id"], name="outlast_verdict_of")]
+        indexes = [
+            models.Index(fields=["workflow", "id"], name="outlast_verdict_of"),
+            BrinIndex(fields=["at"], name="outlast_verdict_at", autosummarize=True),
+        ]
 
     def __str__(self) -> str:
         return f"{self.node}: {self.verdict}"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.store.sql import run
+from flows.store.sql import literals, run
 
-WAKE_UPS = """
+#: Triggers of arrows out of a wait that nothing has arrived for: somebody let the run go on, or moved it.
+BY_PEOPLE = ("resume", "migrate", "pin", "policy")
+
+WAKE_UPS = f"""
 SELECT k.kind, count(*)::int, percentile_cont(0.5) WITHIN GROUP (ORDER BY k.took), percentile_cont(0.99) WITHIN GROUP (ORDER BY k.took),
     max(k.took)
 FROM (
@@ -15,7 +18,7 @@ FROM (
     FROM outlast_transition t
     JOIN outlast_transition c ON c.workflow_id = t.workflow_id AND c.seq = t.seq + 1 AND c.trigger = 'claim'
     JOIN outlast_workflow w ON w.id = t.workflow_id
-    WHERE t.from_status = 'waiting' AND t.to_status = 'runnable' AND t.trigger NOT IN ('resume', 'migrate', 'pin', 'policy')
+    WHERE t.from_status = 'waiting' AND t.to_status = 'runnable' AND t.trigger NOT IN ({literals(BY_PEOPLE)})
       AND t.at > flows_now() - %(days)s::int * interval '1 day' AND (%(flow)s::text IS NULL OR w.flow_name = %(flow)s)
 ) k WHERE k.kind IS NOT NULL GROUP BY k.kind ORDER BY 2 DESC, 1
 """

@@ -11,7 +11,8 @@ import pytest
 import redis
 
 from tests.support.chaosapp.flows import Fatal, Load
-from tests.support.processes import Site, family
+from tests.support.measuring import assert_measured
+from tests.support.processes import ALIAS, Site, family
 
 COUNT, FATAL, BLOWS = 100, 5, int(os.environ.get("CHAOS_BLOWS", "10"))
 SEED = int(os.environ.get("CHAOS_SEED", "0")) or random.randrange(1, 10**6)
@@ -98,7 +99,7 @@ class Storm:
         self.site.start_server("postgres")
 
 
-@pytest.mark.req("T1", "A7", "B1", "C3")
+@pytest.mark.req("T1", "A7", "B1", "C3", "Q2")
 def test_after_the_storm_everything_has_ended_right(
     make_site: Callable[..., Site], measured: Callable[[str, float], None]
 ) -> None:
@@ -119,3 +120,4 @@ def test_after_the_storm_everything_has_ended_right(
     took = site.wait("the end of the workflows", lambda: storm.supervise() and not site.open_runs(), seconds=90)
     measured("from the last blow to the end of the work", took)
     site.assert_sound(count + FATAL)
+    measured("cuts of time that were counted twice over, and are the same", assert_measured(ALIAS))

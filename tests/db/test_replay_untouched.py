@@ -339,7 +339,7 @@ def test_it_wants_a_transaction_of_its_own(transactional_db: None) -> None:
 def contents() -> list[tuple[str, int]]:
     """Every table as it is; a row that is written, even with the same values, is another version of it."""
     every = "SELECT coalesce(sum(hashtextextended(t.ctid::text || t.xmin::text || t::text, 0)), 0) FROM {} t"
-    return [(table, execute("contents", every.format(table), {}, "default")[0][0]) for table in [*tables(), KEPT]]
+    return [(table, execute("contents", every.format(table), {}, "default")[0][0]) for table in [*tables(), *KEPT]]
 
 
 def mixed(worker: LocalWorker, world: World) -> int:

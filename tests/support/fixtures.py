@@ -71,6 +71,7 @@ def transactional_db(
     records.counting.clear()
     factories.forget()
     with django_db_blocker.unblock():
+        records.let_be_measured()
         yield
         if not getattr(request.module, "KEEPS_RECORD", False):
             records.wipe(large=bool(getattr(request.module, "LARGE", False)))
