@@ -31,12 +31,13 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from approvals.services import sampling
         from approvals.services.notices.outbox import RequestOutbox
         from approvals.services.plane import ApprovalPlane
         from approvals.services.tool_plane import ToolPlane
         from approvals.store.belongings import BELONGINGS
         from flows.core.protocol import TOOL_APPROVAL
-        from flows.registry import register_belongings, register_outbox, register_wait_plane
+        from flows.registry import register_belongings, register_outbox, register_samples, register_wait_plane
 
         plane = ApprovalPlane()
         register_wait_plane("approval", plane)
@@ -44,3 +45,4 @@ class ApprovalsConfig(AppConfig):
         register_wait_plane(TOOL_APPROVAL, ToolPlane())
         register_outbox(RequestOutbox())
         register_belongings(BELONGINGS)
+        register_samples("reviewers", sampling.samples)

@@ -48,6 +48,7 @@ from flows.core.nodes import (
     Wait,
     Window,
 )
+from flows.core.objectives import Objectives
 from flows.core.policies import BREACH, CANCEL, DEGRADE, ESCALATE, FAIL, HUMAN, RELEASE, Checkpoint, Deadline, Retry, Visits
 from flows.core.releases import MIGRATE, RESUME_PINNED, restart_from
 from flows.core.requirements import Competence, Fresh, Gate
@@ -249,6 +250,7 @@ __all__ = [
     "Migrated",
     "Missed",
     "Missing",
+    "Objectives",
     "On",
     "Order",
     "Overlap",

@@ -81,6 +81,9 @@ DEFAULTS: dict[str, Any] = {
     "WEBHOOKS": {},
     # Bound in bytes of one webhook's body.
     "WEBHOOK_MAX_BYTES": 1024 * 1024,
+    # ---- metrics
+    # What a monitoring system sends to read them (`Authorization: Bearer …`), or "env:NAME"; "": only users who may see measures.
+    "METRICS_TOKEN": "",
     # ---- schedules
     # Seconds by which an occurrence of a schedule may be late and is still on time; after that its missed-run policy says what becomes of it.
     "SCHEDULE_GRACE_SECONDS": 60.0,

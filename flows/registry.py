@@ -8,7 +8,7 @@ and uses up what a gate asked for. That is the whole list of hooks; there are no
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -23,6 +23,7 @@ from flows.core.definition import Definition, Flow
 from flows.core.errors import DefinitionError
 from flows.core.events import StartedBy
 from flows.core.history import Asked
+from flows.core.metrics import Sample
 from flows.core.misuse import UnknownFlow
 from flows.core.moves import Park
 from flows.core.nodes.activity import Activity
@@ -306,6 +307,22 @@ def watches() -> tuple[Watch, ...]:
 def watch(name: str) -> Watch | None:
     """The watch of that name, if this process has it."""
     return _watches.get(name)
+
+
+#: Gives, for a database alias and the moment that it is there, samples for a monitoring system (`flows.core.metrics`): by one statement.
+SampleSource = Callable[[str, datetime], Iterable[Sample]]
+
+_sample_sources: dict[str, SampleSource] = {}
+
+
+def register_samples(name: str, source: SampleSource) -> None:
+    """Show these metrics, too; called from `AppConfig.ready`."""
+    _sample_sources[name] = source
+
+
+def sample_sources() -> tuple[SampleSource, ...]:
+    """All of them, in the order in which they were registered."""
+    return tuple(_sample_sources.values())
 
 
 class Outbox(Protocol):

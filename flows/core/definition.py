@@ -16,6 +16,7 @@ from flows.core.events import StartedBy
 from flows.core.nodes import Activity, AgentTurn, Decision, Node
 from flows.core.nodes.approval import Approval
 from flows.core.nodes.fanned import Fanned
+from flows.core.objectives import Objectives
 from flows.core.policies import Checkpoint, Deadline
 from flows.core.protocol import BudgetKind, TimerKind
 from flows.core.releases import RESUME_PINNED, OnRelease, as_policy
@@ -34,8 +35,7 @@ RESERVED = frozenset({"Meta", "start", "start_many", "definition", "made_for", "
 META_OPTIONS = frozenset(
     {
         *("name", "version", "verbose_name", "abstract", "deadline", "sla", "checkpoint", "policy", "budget"),
-        *("migrate_from", "migrate", "on_release", "admission"),
-        *("migrate_from", "migrate", "on_release"),
+        *("migrate_from", "migrate", "on_release", "admission", "objectives"),
         *("started_by",),
     }
 )
@@ -68,6 +68,7 @@ class Definition:
     admission: Admission | None = None
     made_for: str = ""
     started_by: StartedBy | None = None
+    objectives: Objectives | None = None
 
     @property
     def release_policy(self) -> OnRelease:
@@ -290,7 +291,8 @@ class Flow:
     `class Meta` may set: version (default 1), name (default: the class name in kebab-case), deadline, sla (a Deadline towards somebody
     outside, or several by name), checkpoint, verbose_name, abstract, policy (the name of the policy that runs are bound to), budget (what one
     run may use in all), migrate_from and migrate (how runs of older versions come here), on_release (what a run does when it wakes under
-    another release), admission (which new runs are let in). Two live versions of a flow are two classes with one name. A flow is found in
+    another release), admission (which new runs are let in), objectives (what is promised about
+    its time). Two live versions of a flow are two classes with one name. A flow is found in
     `flows.py` of an installed app.
     """
 
@@ -325,6 +327,7 @@ class Flow:
             admission=settings.get("admission"),
             made_for=cls.__dict__.get("made_for", ""),
             started_by=settings.get("started_by"),
+            objectives=settings.get("objectives"),
         )
         DECLARED.append(cls)
         declare_bodies(cls)

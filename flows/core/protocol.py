@@ -221,9 +221,6 @@ class OnCancel(StrEnum):
 class WaitKind:
     """One row of the table that says what a kind of wait means to operations (C5); docs/reference/waits.md shows it.
 
-    Read by what there is today: `by`, `right`, `resumes`, `suspends`, `on_cancel`, `counts`. Told only, until something reads them: `alert`,
-    `slo` and `escalation`.
-
     Attributes:
         by: who or what ends it. right: the permission that a person needs for that; "": no person ends it.
         resumes: a person's resume ends it; else the run waits on. suspends: it stands for a suspension: nothing arrives for it but a person's

@@ -9,6 +9,7 @@ MODULES = (
     "dependencies",
     "events",
     "holds",
+    "measures",
     "replays",
     "retention",
     "schedules",

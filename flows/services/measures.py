@@ -16,6 +16,7 @@ from flows import registry
 from flows.core import measures as core
 from flows.core import payload
 from flows.core.errors import PayloadError
+from flows.core.objectives import Objectives
 from flows.models import MeasuredNode
 from flows.services import identify
 from flows.store import measures as store
@@ -28,12 +29,16 @@ MOST_HOURS = 366 * 24
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A stretch of time: from when until when; what was spent; what happened. By hour, flow and version."""
+    """A stretch of time: from when until when; what was spent; what happened. By hour, flow and version.
+
+    `age`: seconds from its end until now.
+    """
 
     start: datetime
     end: datetime
     spent: list[Spent]
     took: list[Took]
+    age: float = 0.0
 
     def histogram(self, *whats: str) -> dict[float, int]:
         """Upper bound → how many, of the happenings whose name is, or begins with, one of these (`wake:` is every wake-up)."""
@@ -119,7 +124,16 @@ def know_nodes(using: str) -> None:
 
 def promises() -> list[Promise]:
     """The objectives that the flows of this process declare."""
-    return []
+    given = {place: dict(promise.spans()) for place, promise in objectives().items()}
+    return [
+        Promise(*place, found.get("complete"), found.get("wake"), found.get("answer")) for place, found in sorted(given.items())
+    ]
+
+
+def objectives() -> dict[tuple[str, int], Objectives]:
+    """(flow, version) → what it promises."""
+    declared = {place: cls.definition.objectives for place, cls in registry.known().items()}
+    return {place: promise for place, promise in declared.items() if isinstance(promise, Objectives)}
 
 
 def measured(*, flow: str | None = None, hours: int = 24, using: str | None = None) -> Measured:
@@ -148,8 +162,9 @@ def measured(*, flow: str | None = None, hours: int = 24, using: str | None = No
 
 def last_hours(hours: int, using: str) -> Measured | None:
     """The same of the last hours that are rolled up, without computing anything; None: none is yet."""
-    until, _, _, _ = store.state(using)
+    until, _, now, _ = store.state(using)
     if until is None:
         return None
     start = until - timedelta(hours=hours)
-    return Measured(start, until, store.stored_spent(start, until, using), store.stored_took(start, until, using))
+    spent, took = store.stored_spent(start, until, using), store.stored_took(start, until, using)
+    return Measured(start, until, spent, took, (now - until).total_seconds())

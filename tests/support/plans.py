@@ -14,7 +14,7 @@ from psycopg import sql
 from flows.store.sql import _numbered
 
 #: A page or two, kept so on purpose: reading them whole is what a planner should do.
-SMALL = {"outlast_worker", "outlast_tick", "outlast_release", "outlast_current_release"}
+SMALL = {"outlast_worker", "outlast_tick", "outlast_rollup", "outlast_release", "outlast_current_release"}
 
 
 @dataclass

@@ -15,6 +15,7 @@ from flows.core.lint.problem import Problem
 from flows.core.lint.view import View
 from flows.core.nodes import Activity, Approval, Ask, Job, Pipeline, Wait
 from flows.core.nodes.activity import qualified
+from flows.core.objectives import Objectives
 from flows.core.policies import Checkpoint, Deadline, Retry, Visits
 from flows.core.protocol import Outcome
 from flows.core.releases import OnRelease
@@ -63,6 +64,7 @@ META_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "budget": ((Budget, NONE), "budget = Budget(model_calls=40)"),
     "policy": ((str,), 'policy = "changes"'),
     "admission": ((Admission, NONE), "admission = Admission(total=100)"),
+    "objectives": ((Objectives, NONE), "objectives = Objectives(complete_within=hours(4))"),
     "started_by": ((StartedBy, NONE), 'started_by = StartedBy("order.created", key=function, user="ops")'),
     "on_release": ((OnRelease,), 'on_release = MIGRATE, or RESUME_PINNED, HUMAN, CANCEL, restart_from("node")'),
 }

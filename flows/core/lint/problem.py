@@ -90,6 +90,7 @@ CATALOGUE: dict[str, str] = {
     "W004": "a schedule without an accountable user",
     "W005": "a patience longer than the deadline of its flow",
     "W006": "a job that cannot be given back",
+    "W007": "an objective that nothing can miss",
     "W131": "a tool that says that it changes something, and declares no effect",
 }
 
