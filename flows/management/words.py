@@ -73,6 +73,7 @@ def description(found: Description) -> str:
         ("wanted", f"{found.intent['goal']} (intent version {found.intent['version']}, {found.intent['status']})"),
         ("accountable", found.accountable or "nobody is named"),
         ("state", state(found)),
+        *(("why", f"{one.code}: {one.says}. Way out: {one.out}") for one in found.why),
         *([("release", release(found.release, ended=found.status in TERMINAL))] if found.release is not None else []),
         *(("waiting for", wait(one)) for one in found.waits),
         *([] if found.waits else [("waiting for", "nothing")]),

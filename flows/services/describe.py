@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Subquery
+from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
 
 from flows import registry
 from flows.core import fold, payload
 from flows.core.deadlines import KINDS, kind_of
 from flows.core.errors import PayloadError
 from flows.core.protocol import MOVES, TERMINAL, Status, WaitStatus
+from flows.core.stillness import Reason
 from flows.models import (
     Activity,
     Attempt,
     Commitment,
+    Intent,
+    SessionLink,
     Timer,
     Transition,
     Wait,
@@ -28,15 +31,19 @@ from flows.models import (
 from flows.models import (
     Verdict as VerdictRow,
 )
-from flows.services import control, identify, releases, waits_shown, way_on
+from flows.services import control, identify, releases, stillness, waits_shown, way_on
 from flows.services.identify import get
 from flows.services.waits_shown import WaitView
+from flows.store import batch
 from flows.store import releases as store
 
 #: More than that nobody lists.
 MAX_ROWS = 2**31 - 1
 
 VERIFY_BATCH = 500
+
+COMMITMENT_FIELDS = ("name", "kind", "reference", "status", "deadline_at", "reason")
+DEADLINE_FIELDS = ("name", "due_at", "status", "on_expiry", "fired_at")
 
 #: What `fold` reads of a transition.
 LOG_FIELDS = ("seq", "from_status", "to_status", "from_node", "to_node", "outcome", "epoch", "intent_version", "policy_version")
@@ -64,6 +71,7 @@ class Description:
 
     Attributes:
         ways_on: the steps (`flows.core.verdicts.Way`) behind `decision_needed`.
+        why: why it is not moving, what matters most first; none of a run that has ended.
         seen: the state that is described, as `resume`, `pause`, `cancel` and `policies.adopt` take it.
     """
 
@@ -93,6 +101,7 @@ class Description:
     started_at: datetime | None = None
     updated_at: datetime | None = None
     release: ReleaseView | None = None
+    why: list[Reason] = field(default_factory=list)
 
 
 def describe(workflow: Any, *, using: str | None = None) -> Description:
@@ -103,10 +112,25 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
     """
     alias = identify.alias(using)
     row = get(workflow, alias)
-    waits = list(Wait.objects.using(alias).filter(workflow_id=row.pk, status=WaitStatus.OPEN))
+    found = state(row, alias)
+    return replace(found, timeline=timeline(row.pk, alias), attempts=attempts(row.pk, alias), verdicts=verdicts(row.pk, alias))
+
+
+def state(row: Workflow, using: str) -> Description:
+    """The answers about a run whose row was just read, without timeline, attempts and verdicts: those may be thousands."""
+    read = batch.read(
+        using,
+        waits=Wait.objects.filter(workflow_id=row.pk, status=WaitStatus.OPEN),
+        intents=Intent.objects.filter(pk=row.intent_id),
+        commitments=Commitment.objects.filter(workflow_id=row.pk).order_by("pk"),
+        deadlines=_deadlines(row.pk),
+        sessions=SessionLink.objects.filter(workflow_id=row.pk).order_by("pk"),
+        **stillness.looks(row),
+    )
+    waits, intent = read["waits"], read.first("intents")
     node = registry.node(row.flow_name, row.flow_version, row.node)
-    intent = row.intent
-    needed = way_on.needed(row, waits, alias)
+    needed = way_on.needed(row, waits, using)
+    views = [waits_shown.view(wait, row, needed.ways, using) for wait in waits]
     return Description(
         id=row.pk,
         flow=row.flow_name,
@@ -118,9 +142,9 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         error_code=row.error_code,
         intent={"id": str(intent.pk), "goal": intent.goal, "version": intent.version, "status": intent.status},
         accountable=row.user_label,
-        waits=[waits_shown.view(wait, row, needed.ways, alias) for wait in waits],
-        commitments=_commitments(row.pk, alias),
-        deadlines=deadlines(row.pk, alias),
+        waits=views,
+        commitments=[{name: getattr(one, name) for name in COMMITMENT_FIELDS} for one in read["commitments"]],
+        deadlines=[_deadline(one) for one in read["deadlines"]],
         legal_moves=sorted(
             status.value for status in MOVES[Status(row.status)] if status != row.status or status is Status.RUNNING
         ),
@@ -128,14 +152,12 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
         decision_needed=needed.says,
         ways_on=[way.value for way in needed.ways],
         seen=control.seen_of(row),
-        timeline=timeline(row.pk, alias),
-        attempts=attempts(row.pk, alias),
-        verdicts=verdicts(row.pk, alias),
-        sessions=list(row.sessions.values_list("session", flat=True)),
+        sessions=[one.session for one in read["sessions"]],
         result=payload.decode(row.result),
         started_at=row.created_at,
         updated_at=row.updated_at,
-        release=_release(row, alias),
+        release=_release(row, using),
+        why=stillness.of(row, read, views, needed),
     )
 
 
@@ -228,22 +250,17 @@ def deadlines(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     pending: to come. fired: it has passed, and the next decision handles it (that of a wait: the log says how). handled. stale: it changed
     nothing any more.
     """
+    return [_deadline(row) for row in _deadlines(workflow_id).using(using)]
+
+
+def _deadlines(workflow_id: UUID) -> QuerySet[Timer]:
     of_wait = Subquery(Wait.objects.filter(pk=OuterRef("wait_id")).values("kind"))
-    rows = (
-        Timer.objects.using(using)
-        .filter(workflow_id=workflow_id, kind__in=KINDS)
-        .annotate(of_wait=of_wait)
-        .order_by("due_at", "pk")
-    )
-    fields = ("name", "due_at", "status", "on_expiry", "fired_at")
-    return [{"kind": kind_of(row.kind, row.of_wait).name, **{field: getattr(row, field) for field in fields}} for row in rows]
+    rows = Timer.objects.filter(workflow_id=workflow_id, kind__in=KINDS).annotate(of_wait=of_wait)
+    return rows.order_by("due_at", "pk")
 
 
-def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
-    """What it owes, or owed, to somebody outside."""
-    rows = Commitment.objects.using(using).filter(workflow_id=workflow_id).order_by("pk")
-    fields = ("name", "kind", "reference", "status", "deadline_at", "reason")
-    return [{field: getattr(row, field) for field in fields} for row in rows]
+def _deadline(row: Any) -> dict[str, Any]:
+    return {"kind": kind_of(row.kind, row.of_wait).name, **{name: getattr(row, name) for name in DEADLINE_FIELDS}}
 
 
 def _release(row: Workflow, using: str) -> ReleaseView | None:
