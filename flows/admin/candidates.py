@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from flows.admin import rendering
+from flows.models import Candidate
 from flows.services import artifacts
 
-MAX_ROWS = 100
 #: Enough of a hash to tell two apart; the whole of it is in its title.
 _SHOWN = 12
 
 
-def section(workflow_id: UUID, using: str) -> dict[str, Any]:
-    """The newest artifacts, newest first, and whether there are more."""
-    found = artifacts.of(workflow_id, using, limit=MAX_ROWS + 1)[::-1]
-    return {"candidates": [_line(one) for one in found[:MAX_ROWS]], "candidates_more": len(found) > MAX_ROWS}
-
-
-def _line(one: Mapping[str, Any]) -> dict[str, Any]:
+def line(row: Candidate) -> dict[str, Any]:
+    """One artifact in a list of a workflow's."""
+    one: Mapping[str, Any] = {name: getattr(row, name) for name in artifacts.FIELDS}
     refused = one["refused"]
     return {
         **one,

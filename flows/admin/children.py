@@ -11,24 +11,25 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from flows.admin import rendering
+from flows.admin.workflow_rows import FANS
 from flows.core.joins import ENDED
 from flows.models import Branch, Fan, Workflow
 from flows.services.children import shown
+from flows.store.batch import Batch
 
 ROWS = 50
-#: So many groups of children are shown, the newest first.
-FANS = 20
 _CHIPS = {"succeeded": "complete", "planned": "waiting"}
 Url = Callable[..., str]
 
 
-def section(obj: Workflow, asked: Mapping[str, str], using: str, url: Url) -> dict[str, Any]:
-    """What the templates print. `asked`: the query of the page; `fan` and `after` say which children are shown."""
-    fans = shown.groups(obj.pk, FANS + 1, using)
+def section(obj: Workflow, asked: Mapping[str, str], found: Batch, using: str, url: Url) -> dict[str, Any]:
+    """What the templates print. `asked`: the query of the page; `fan` and `after` say which children are shown. `found`: the page's rows."""
+    fans: list[Fan] = found["fans"]
+    wrong = {row.fan_id: row for row in found["wrong"]}
     listed = _listed(fans, asked.get("fan", ""))
     return {
-        "relatives": _relatives(obj, using, url),
-        "fans": [_fan(one, using, url) for one in fans[:FANS]],
+        "relatives": _relatives(obj, {one.pk: one for one in found["relatives"]}, url),
+        "fans": [_fan(one, wrong.get(one.pk), url) for one in fans[:FANS]],
         "fans_more": len(fans) > FANS,
         **(_children(listed, _number(asked.get("after", "")), using, url) if listed is not None else {}),
     }
@@ -45,11 +46,9 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
 
-def _relatives(obj: Workflow, using: str, url: Url) -> list[tuple[str, SafeString]]:
+def _relatives(obj: Workflow, found: Mapping[UUID, Workflow], url: Url) -> list[tuple[str, SafeString]]:
     """(what it is to this run, a link to it)."""
     named = ((_("Started by"), obj.parent_id), (_("Began as"), obj.chain), (_("Goes on as"), obj.continued_to))
-    wanted = [one for _label, one in named if one is not None]
-    found = Workflow.objects.using(using).only("pk", "flow_name", "key").in_bulk(wanted) if wanted else {}
     return [(label, _link(one, str(found[one]), url)) for label, one in named if one is not None and one in found]
 
 
@@ -57,9 +56,8 @@ def _link(workflow: UUID, text: str, url: Url) -> SafeString:
     return format_html('<a href="{}">{}</a>', url("outlast_flows_workflow_change", workflow), rendering.inline(text))
 
 
-def _fan(fan: Fan, using: str, url: Url) -> dict[str, Any]:
+def _fan(fan: Fan, failed: Branch | None, url: Url) -> dict[str, Any]:
     """A group with its counts, and of those that went wrong the first."""
-    failed = shown.first_failed(fan, using) if fan.failed or fan.cancelled else None
     return {
         "row": fan,
         "node": rendering.inline(fan.node),

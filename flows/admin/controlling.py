@@ -1,8 +1,8 @@
-"""What a person does to one run from its page: resume, pause, cancel, adopt its policy; and the one call of the service behind each."""
+"""What a person does to one run from its page: resume, retry now, pause, cancel, adopt; and the one call of the service behind each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from flows.services import control, policies
 from flows.services.control import Answer, Controlled
 
 OPERATE = "outlast_flows.operate_workflow"
+#: The wait beside an activity that is to be tried again.
+RETRYING = "retry_window"
 Url = Callable[..., str]
 
 
@@ -83,6 +85,16 @@ VERBS: dict[str, Verb] = {
         _("Resumed: its status is %(status)s."),
         "Resumed.",
     ),
+    "retry": Verb(
+        control.resume,
+        OPERATE,
+        _("Retry now"),
+        _(
+            "Its next attempt does not wait for its time: it becomes ready now, through the gate. Its attempts are counted as ever."
+        ),
+        _("It is tried again now: its status is %(status)s."),
+        "Retried before its time.",
+    ),
     "pause": Verb(
         control.pause,
         OPERATE,
@@ -115,12 +127,15 @@ def form_of(verb: str, obj: Workflow, data: Mapping[str, Any] | None = None, **o
     return (AdoptForm if verb == "adopt" else ControlForm)(data, **options)
 
 
-def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None, using: str, url: Url) -> list[dict[str, Any]]:
-    """What this person may do to it now, each with its form. `refused`: one that was sent, and what is wrong with it; it is shown again also
+def controls(
+    obj: Workflow, waits_for: Collection[str], user: Any, refused: tuple[str, ReasonedForm] | None, using: str, url: Url
+) -> list[dict[str, Any]]:
+    """What this person may do to it now, each with its form. `waits_for`: the kinds of its open waits. `refused`: one that was sent, and what
+    is wrong with it; it is shown again also
     where the run has moved on meanwhile: nobody is left without an answer.
     """
     found = []
-    names = offered(obj, using)
+    names = offered(obj, waits_for, using)
     for name in names if refused is None or refused[0] in names else [refused[0], *names]:
         verb = VERBS[name]
         if not user.has_perm(verb.permission):
@@ -142,7 +157,7 @@ def controls(obj: Workflow, user: Any, refused: tuple[str, ReasonedForm] | None,
     return found
 
 
-def offered(obj: Workflow, using: str) -> list[str]:
+def offered(obj: Workflow, waits_for: Collection[str], using: str) -> list[str]:
     """The verbs that would do something to it as it is now. Whether they do is the service's business."""
     if obj.status in TERMINAL:
         return []
@@ -152,6 +167,7 @@ def offered(obj: Workflow, using: str) -> list[str]:
     may = {
         "adopt": obj.status in (Status.WAITING, Status.PAUSED, Status.RUNNABLE) and bool(policies.newer(obj, using)),
         "resume": suspended or asked or obj.status == Status.PAUSED,
+        "retry": _waits(obj) and RETRYING in waits_for,
         "pause": not obj.target and (obj.status == Status.RUNNABLE or (computing and not asked) or _waits(obj)),
         "cancel": obj.status != Status.CANCELLING or obj.target != Status.CANCELLED,
     }

@@ -68,6 +68,10 @@ class OfferedFilter(admin.SimpleListFilter):
         named = super().value() or None
         return None if self.default is not None and named == self.default[0] else named
 
+    def has_output(self) -> bool:
+        """Django applies no filter that has nothing to offer: what an address names would then find everything."""
+        return super().has_output() or self.parameter_name in self.used_parameters
+
     def choices(self, changelist: Any) -> Iterator[Any]:
         name, first = str(self.parameter_name), self.default or (None, gettext("All"))
         chosen = self.value() or first[0]

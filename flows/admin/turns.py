@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -14,17 +13,11 @@ from flows.core.turns import EntryStatus
 from flows.models import JournalEntry
 from flows.services import turns_shown
 
-MAX_ROWS = 100
 _CHIPS = {EntryStatus.DONE: "complete", EntryStatus.BEGUN: "running", EntryStatus.WAITING: "waiting"}
 
 
-def section(workflow_id: UUID, using: str) -> dict[str, Any]:
-    """The newest entries, newest first, and whether there are more."""
-    found = turns_shown.newest(workflow_id, MAX_ROWS + 1, using)
-    return {"turn_entries": [_line(one) for one in found[:MAX_ROWS]], "turn_entries_more": len(found) > MAX_ROWS}
-
-
-def _line(one: JournalEntry) -> dict[str, Any]:
+def line(one: JournalEntry) -> dict[str, Any]:
+    """One entry in a list of a workflow's."""
     chip = rendering.chip(_CHIPS.get(EntryStatus(one.status), "failed"), _label(one.status))
     return {
         "row": one,

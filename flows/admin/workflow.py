@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -16,65 +16,26 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows import registry
-from flows.admin import children, controlling, migrating, rendering, ways, workflow_page
-from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin, Shown, as_uuid
+from flows.admin import children, controlling, migrating, rendering, ways, workflow_filters, workflow_page
+from flows.admin.paging import Pages
+from flows.admin.read_only import ReadOnlyAdmin, Shown, as_uuid
 from flows.admin.reasoned import ReasonedForm
+from flows.admin.records import LARGE
 from flows.core import visible
 from flows.core.errors import OutlastError
-from flows.core.protocol import Status
-from flows.models import Workflow
-from flows.services import releasing
-
-MAX_STUCK = 1000
-
-
-class StatusFilter(OfferedFilter):
-    """By status: fixed words, so that no query looks for the ones in use."""
-
-    title = _("status")
-    parameter_name = "status"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(status.value, status.value) for status in Status]
-
-    def narrowed(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
-        return queryset.filter(status=self.value()) if self.value() else queryset
-
-
-class FlowFilter(OfferedFilter):
-    """By flow: those that this process knows."""
-
-    title = _("flow")
-    parameter_name = "flow"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(name, name) for name in sorted({name for name, _version in registry.known()})]
-
-    def narrowed(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
-        return queryset.filter(flow_name=self.value()) if self.value() else queryset
-
-
-class AlertFilter(OfferedFilter):
-    """What nobody moves on: ready runs whose release no live worker offers."""
-
-    title = _("alert")
-    parameter_name = "alert"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("release", _("Nobody offers its release"))]
-
-    def narrowed(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> QuerySet[Workflow]:
-        if self.value() != "release":
-            return queryset
-        return queryset.filter(pk__in=[workflow for workflow, *_rest in releasing.stuck(queryset.db, MAX_STUCK)])
+from flows.core.protocol import Status, WaitStatus
+from flows.models import Wait, Workflow
 
 
 @admin.register(Workflow)
 class WorkflowAdmin(ReadOnlyAdmin):
     """Read here; what changes a run is a verb, which the service takes or refuses."""
 
-    list_display = ("title", "flow", "chip", "node", "error_code", "accountable", "updated_at")
-    list_filter = (StatusFilter, FlowFilter, AlertFilter)
+    list_display = ("title", "chip", "flow", "node", "waits_for", "error_code", "accountable", "updated_at")
+    list_filter = workflow_filters.FILTERS
+    changelist_class = workflow_filters.Listed
+    paginator = workflow_filters.FewPages
+    change_list_template = "admin/outlast_flows/workflow/change_list.html"
     list_display_links = ("title",)
     search_fields = ("key",)
     search_help_text = _("The whole id or the whole key of a workflow")
@@ -98,6 +59,27 @@ class WorkflowAdmin(ReadOnlyAdmin):
         suspended = obj.status in (Status.WAITING, Status.PAUSED) and obj.outcome not in ("", "WAITING")
         shown = f"{obj.status}: {obj.outcome}" if suspended else obj.status
         return rendering.chip("human" if suspended else obj.status, shown)
+
+    @admin.display(description=_("waits for"))
+    def waits_for(self, obj: Workflow) -> str:
+        return ", ".join(sorted({wait.kind for wait in obj.open_waits})) or "–"  # type: ignore[attr-defined]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Workflow]:
+        """Of the list without what may be large, and with what each run waits for."""
+        rows = super().get_queryset(request)
+        if request.resolver_match is None or request.resolver_match.url_name != "outlast_flows_workflow_changelist":
+            return rows
+        waits = Wait.objects.filter(status=WaitStatus.OPEN.value).only("workflow_id", "kind")
+        return rows.defer(*LARGE).prefetch_related(Prefetch("waits", waits, to_attr="open_waits"))
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """The list, with the counts over it."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        bound = workflow_filters.looked_through(request.GET.dict())
+        chips = workflow_filters.chips(request, self.alias)
+        extra = {"chips": chips, "looked_through": f"{bound:,}" if bound else ""}
+        return super().changelist_view(request, {**extra, **(extra_context or {})})
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Workflow], search_term: str
@@ -190,14 +172,16 @@ class WorkflowAdmin(ReadOnlyAdmin):
         """The page, as it is now; with a form that was sent and refused. Never cached: its forms carry the state that was seen."""
         request.current_app = self.admin_site.name
         may_migrate = request.user.has_perm(migrating.PERMISSION)
-        page = workflow_page.context(obj, self.chip(obj), self.alias, self.url)
+        asked = request.GET.dict()
+        page, found = workflow_page.context(obj, self.chip(obj), Pages(asked), self.alias, self.url)
         migration = migrating.context(obj, form, self.alias) if may_migrate else {}
         migrates = {"migrate"} if migration else set()
-        controls = controlling.controls(obj, request.user, refused, self.alias, self.url)
+        waits_for = {one.kind for one in page["told"].waits}
+        controls = controlling.controls(obj, waits_for, request.user, refused, self.alias, self.url)
         context = {
             **self.admin_site.each_context(request),
             **page,
-            **children.section(obj, request.GET.dict(), self.alias, self.url),
+            **children.section(obj, asked, found, self.alias, self.url),
             **migration,
             "controls": controls,
             "ways": ways.steps(obj, page["told"], {one["verb"] for one in controls} | migrates, self.alias, self.url),

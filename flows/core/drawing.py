@@ -27,12 +27,13 @@ HALO = 'stroke="#ffffff" stroke-width="3" paint-order="stroke" stroke-linejoin="
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box with a name, a second line, a colour and rounded corners."""
+    """A box with a name, a second line, a colour and rounded corners. `here`: drawn thick."""
 
     name: str
     detail: str
     fill: str
     radius: float
+    here: bool = False
 
     @property
     def width(self) -> float:
@@ -173,9 +174,10 @@ def _loop(arrow: Arrow, placed: Placed, boxes: Mapping[str, Box], tops: Sequence
 def _box(box: Box, placed: Placed, tops: Sequence[float]) -> str:
     middle, row = placed.at[box.name]
     x, y = middle + MARGIN, tops[row]
+    stroke = 'stroke="#0b3d91" stroke-width="4"' if box.here else 'stroke="#333333"'
     frame = (
         f'<rect x="{_n(x - box.width / 2)}" y="{_n(y)}" width="{_n(box.width)}" height="{_n(HEIGHT)}" '
-        f'rx="{_n(box.radius)}" fill="{box.fill}" stroke="#333333"/>'
+        f'rx="{_n(box.radius)}" fill="{box.fill}" {stroke}/>'
     )
     name = _text(x, y + 20, box.name, 'text-anchor="middle" font-weight="bold"')
     detail = _text(x, y + 36, box.detail, 'text-anchor="middle" fill="#555555" font-size="10"')

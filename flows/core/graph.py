@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from flows.core.definition import Definition
@@ -68,11 +69,31 @@ def mermaid(definition: Definition) -> str:
     return "\n".join(lines) + "\n"
 
 
-def svg(definition: Definition) -> str:
-    """The flow as an SVG picture with a title and a description in words."""
-    boxes = [Box(name, details(node), FILLS.get(node.kind, FILLS[""]), _radius(node)) for name, node in definition.nodes.items()]
+def svg(definition: Definition, *, here: str = "", visits: Mapping[str, int] | None = None) -> str:
+    """The flow as an SVG picture with a title and a description in words.
+
+    Args:
+        here: of a run: the node where it is; its box is drawn thick and says so. visits: how many times it came to each.
+    """
+    boxes = [
+        Box(
+            name,
+            f"{details(node)}{_been(name, here, visits or {})}",
+            FILLS.get(node.kind, FILLS[""]),
+            _radius(node),
+            name == here,
+        )
+        for name, node in definition.nodes.items()
+    ]
     footer = _deadline(definition.deadline) if definition.deadline is not None else ""
-    return draw(_title(definition), in_words(definition), boxes, arrows(definition), footer)
+    words = in_words(definition) + (f" The run is at {here}." if here else "")
+    return draw(_title(definition), words, boxes, arrows(definition), footer)
+
+
+def _been(name: str, here: str, visits: Mapping[str, int]) -> str:
+    """What the box of a node says of the run."""
+    times = f", {visits[name]} times" if visits.get(name, 0) > 1 else ""
+    return f"{times}, it is here" if name == here else times or (", was here" if visits.get(name) else "")
 
 
 def in_words(definition: Definition) -> str:

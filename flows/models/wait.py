@@ -66,6 +66,7 @@ class Wait(models.Model):
                 name="outlast_wait_was_channel",
                 condition=Q(closed_at__isnull=False) & ~Q(event_type=""),
             ),
+            models.Index(fields=["kind", "workflow"], name="outlast_wait_of_kind", condition=Q(status=WaitStatus.OPEN.value)),
             models.Index(
                 fields=["key", "-priority", "deadline_at", "id"],
                 name="outlast_wait_capacity",

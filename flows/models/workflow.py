@@ -125,6 +125,12 @@ class Workflow(models.Model):
                 name="outlast_workflow_live",
                 condition=Q(status__in=[Status.WAITING.value, Status.PAUSED.value, Status.CANCELLING.value]),
             ),
+            # Entered once, at the end of a run (and by a reconciling one): the hot arrows pay nothing for it.
+            models.Index(
+                fields=["status", "id"],
+                name="outlast_workflow_ended",
+                condition=Q(status__in=sorted(status.value for status in TERMINAL | {Status.RECONCILING})),
+            ),
             models.Index(
                 fields=["release"],
                 name="outlast_workflow_pinned",

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Subquery
 
 from flows import registry
 from flows.core import fold, payload
@@ -41,9 +41,6 @@ from flows.store import releases as store
 MAX_ROWS = 2**31 - 1
 
 VERIFY_BATCH = 500
-
-COMMITMENT_FIELDS = ("name", "kind", "reference", "status", "deadline_at", "reason")
-DEADLINE_FIELDS = ("name", "due_at", "status", "on_expiry", "fired_at")
 
 #: What `fold` reads of a transition.
 LOG_FIELDS = ("seq", "from_status", "to_status", "from_node", "to_node", "outcome", "epoch", "intent_version", "policy_version")
@@ -117,13 +114,11 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
 
 
 def state(row: Workflow, using: str) -> Description:
-    """The answers about a run whose row was just read, without timeline, attempts and verdicts: those may be thousands."""
+    """The answers about a run whose row was just read, without its lists (commitments, deadlines, timeline …): those may be thousands."""
     read = batch.read(
         using,
         waits=Wait.objects.filter(workflow_id=row.pk, status=WaitStatus.OPEN),
         intents=Intent.objects.filter(pk=row.intent_id),
-        commitments=Commitment.objects.filter(workflow_id=row.pk).order_by("pk"),
-        deadlines=_deadlines(row.pk),
         sessions=SessionLink.objects.filter(workflow_id=row.pk).order_by("pk"),
         **stillness.looks(row),
     )
@@ -143,8 +138,8 @@ def state(row: Workflow, using: str) -> Description:
         intent={"id": str(intent.pk), "goal": intent.goal, "version": intent.version, "status": intent.status},
         accountable=row.user_label,
         waits=views,
-        commitments=[{name: getattr(one, name) for name in COMMITMENT_FIELDS} for one in read["commitments"]],
-        deadlines=[_deadline(one) for one in read["deadlines"]],
+        commitments=[],
+        deadlines=[],
         legal_moves=sorted(
             status.value for status in MOVES[Status(row.status)] if status != row.status or status is Status.RUNNING
         ),
@@ -250,17 +245,22 @@ def deadlines(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
     pending: to come. fired: it has passed, and the next decision handles it (that of a wait: the log says how). handled. stale: it changed
     nothing any more.
     """
-    return [_deadline(row) for row in _deadlines(workflow_id).using(using)]
-
-
-def _deadlines(workflow_id: UUID) -> QuerySet[Timer]:
     of_wait = Subquery(Wait.objects.filter(pk=OuterRef("wait_id")).values("kind"))
-    rows = Timer.objects.filter(workflow_id=workflow_id, kind__in=KINDS).annotate(of_wait=of_wait)
-    return rows.order_by("due_at", "pk")
+    rows = (
+        Timer.objects.using(using)
+        .filter(workflow_id=workflow_id, kind__in=KINDS)
+        .annotate(of_wait=of_wait)
+        .order_by("due_at", "pk")
+    )
+    fields = ("name", "due_at", "status", "on_expiry", "fired_at")
+    return [{"kind": kind_of(row.kind, row.of_wait).name, **{field: getattr(row, field) for field in fields}} for row in rows]
 
 
-def _deadline(row: Any) -> dict[str, Any]:
-    return {"kind": kind_of(row.kind, row.of_wait).name, **{name: getattr(row, name) for name in DEADLINE_FIELDS}}
+def _commitments(workflow_id: UUID, using: str) -> list[dict[str, Any]]:
+    """What it owes, or owed, to somebody outside."""
+    rows = Commitment.objects.using(using).filter(workflow_id=workflow_id).order_by("pk")
+    fields = ("name", "kind", "reference", "status", "deadline_at", "reason")
+    return [{field: getattr(row, field) for field in fields} for row in rows]
 
 
 def _release(row: Workflow, using: str) -> ReleaseView | None:

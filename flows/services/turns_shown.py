@@ -10,12 +10,6 @@ from flows.core import payload
 from flows.models import JournalEntry
 
 
-def newest(workflow_id: UUID, limit: int, using: str) -> list[JournalEntry]:
-    """The newest entries of a run's agent turns, newest first."""
-    rows = JournalEntry.objects.using(using).filter(workflow_id=workflow_id)
-    return list(rows.order_by("-activity_seq", "-number")[:limit])
-
-
 def as_data(workflow_id: UUID, using: str) -> Sequence[dict[str, Any]]:
     """What a program is told of each, oldest first: numbers, words and hashes; no arguments and no answers."""
     names = ("activity_seq", "number", "within", "kind", "name", "status", "attempt", "code", "model", "release", "usage")

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 import flows
 from flows import Candidate
-from flows.admin import candidates
+from flows.admin import paging
 from flows.errors import InvalidCandidate
 from tests import factories
 from tests.factories import Line, does
@@ -82,7 +82,7 @@ def test_where_no_model_decided_there_is_no_section(world: World) -> None:
 
 
 def test_only_the_newest_are_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "MAX_ROWS", 1)
+    monkeypatch.setattr(paging, "SIZE", 1)
     run = decided(world)
     shown = page(run)
     assert "Only the newest entries are shown." in shown

@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from flows.admin import turns
+from flows.admin import paging
 from flows.core.turn_errors import ToolFailed
 from tests import factories
 from tests.factories import Line
@@ -65,7 +65,7 @@ def test_each_call_has_its_line_and_nothing_in_it_is_markup(world: World) -> Non
 
 def test_only_the_newest_are_shown_and_no_section_where_there_are_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     run = turned(world)
-    monkeypatch.setattr(turns, "MAX_ROWS", 2)
+    monkeypatch.setattr(paging, "SIZE", 2)
     assert "Only the newest entries are shown." in page(run)
     other = Line.start({})
     world.worker.run()

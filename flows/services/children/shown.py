@@ -62,21 +62,10 @@ def children(
     ]
 
 
-def groups(workflow: UUID, limit: int, using: str) -> list[Fan]:
-    """The groups of children of a run, the newest first."""
-    return list(Fan.objects.using(using).filter(workflow_id=workflow).order_by("-pk")[:limit])
-
-
 def listed(fan: Fan, after: int, limit: int, using: str) -> list[Branch]:
     """Its children in order, those after that number, without what they were given and answered."""
     rows = Branch.objects.using(using).filter(fan_id=fan.pk, number__gt=after).defer("input", "result")
     return list(rows.order_by("number")[:limit])
-
-
-def first_failed(fan: Fan, using: str) -> Branch | None:
-    """The first of its children that failed; where none did, that was cancelled."""
-    rows = Branch.objects.using(using).filter(fan_id=fan.pk).defer("input", "result").order_by("number")
-    return rows.filter(status=FAILED if fan.failed else CANCELLED).first()
 
 
 def retry_failed(workflow: Any, *, by: Any = None, reason: str = "", using: str | None = None) -> int:
