@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             index=models.Index(
                 condition=models.Q(("status__in", ["cancelled", "complete", "failed", "reconciling", "superseded"])),
                 fields=["status", "id"],
-                name="outlast_workflow_ended",
+                name="outlast_workflow_of_status",
             ),
         ),
     ]

@@ -128,7 +128,7 @@ class Workflow(models.Model):
             # Entered once, at the end of a run (and by a reconciling one): the hot arrows pay nothing for it.
             models.Index(
                 fields=["status", "id"],
-                name="outlast_workflow_ended",
+                name="outlast_workflow_of_status",
                 condition=Q(status__in=sorted(status.value for status in TERMINAL | {Status.RECONCILING})),
             ),
             models.Index(
