@@ -9,11 +9,14 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import RawSQL
 
+from flows import registry
 from flows.core import stillness
+from flows.core.holds import Scope
 from flows.core.protocol import Status
-from flows.core.stillness import Facts, Reason, Trying, Waiting
+from flows.core.stillness import Facts, Hold, Reason, Trying, Waiting
 from flows.core.verdicts import Way
 from flows.models import Activity, Tick, Worker, Workflow
+from flows.models import Hold as HoldRow
 from flows.models.worker import WorkerStatus
 from flows.services.waits_shown import WaitView
 from flows.services.way_on import Needed
@@ -39,8 +42,21 @@ def looks(row: Workflow) -> dict[str, QuerySet[Any]]:
         "active": Activity.objects.filter(workflow_id=row.pk, seq=row.active_seq or 0).only(
             "seq", "attempt", "started_at", "timeout_at"
         ),
+        "holds": _over(row),
         "before": before.only("id")[: stillness.MOST_AHEAD],
     }
+
+
+def _over(row: Workflow) -> QuerySet[HoldRow]:
+    """The open holds that it is under: of everything, of its flow, key or tenant, or of what its node needs."""
+    node = registry.node(row.flow_name, row.flow_version, row.node)
+    needed = getattr(node, "needed", ())
+    mine = Q(scope=Scope.ALL.value) | Q(scope=Scope.FLOW.value, name=row.flow_name)
+    for scope, name in ((Scope.KEY, row.key), (Scope.TENANT, row.tenant)):
+        mine |= Q(scope=scope.value, name=name) if name else Q()
+    if isinstance(needed, tuple) and needed:
+        mine |= Q(scope=Scope.DEPENDENCY.value, name__in=[str(one) for one in needed])
+    return HoldRow.objects.filter(mine, lifted_at__isnull=True).order_by("pk")
 
 
 def of(row: Workflow, found: Batch, waits: Sequence[WaitView], needed: Needed) -> list[Reason]:
@@ -61,6 +77,7 @@ def of(row: Workflow, found: Batch, waits: Sequence[WaitView], needed: Needed) -
         ahead=len(found["before"]),
         unticked=timedelta(seconds=tick.age) if tick is not None and tick.age < NEVER else None,
         trying=_trying(row, found),
+        holds=tuple(Hold(f"{one.get_scope_display().lower()} {one.name}".strip(), one.reason) for one in found["holds"]),
         waits=tuple(Waiting(one.kind, one.reason, one.ends, one.since, one.deadline, one.answered) for one in waits),
     )
     return list(stillness.why(facts))

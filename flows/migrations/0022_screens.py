@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("outlast_flows", "0019_retention")]
+    dependencies = [("outlast_flows", "0021_measures")]
 
     operations = [
         migrations.AddIndex(
