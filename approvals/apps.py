@@ -32,12 +32,14 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         from approvals.services import sampling
+        from approvals.services.adrift import SEARCH
         from approvals.services.notices.outbox import RequestOutbox
         from approvals.services.plane import ApprovalPlane
         from approvals.services.tool_plane import ToolPlane
         from approvals.store.belongings import BELONGINGS
         from flows.core.protocol import TOOL_APPROVAL
         from flows.registry import register_belongings, register_outbox, register_samples, register_wait_plane
+        from flows.services.liveness import searches
 
         plane = ApprovalPlane()
         register_wait_plane("approval", plane)
@@ -46,3 +48,4 @@ class ApprovalsConfig(AppConfig):
         register_outbox(RequestOutbox())
         register_belongings(BELONGINGS)
         register_samples("reviewers", sampling.samples)
+        searches.register("request_adrift", SEARCH)

@@ -84,6 +84,9 @@ DEFAULTS: dict[str, Any] = {
     # ---- metrics
     # What a monitoring system sends to read them (`Authorization: Bearer …`), or "env:NAME"; "": only users who may see measures.
     "METRICS_TOKEN": "",
+    # ---- liveness
+    # Seconds between two scans for orphans (docs/reference/orphans.md). None: no scan but `manage.py flows orphans --scan`.
+    "LIVENESS_SECONDS": 60.0,
     # ---- schedules
     # Seconds by which an occurrence of a schedule may be late and is still on time; after that its missed-run policy says what becomes of it.
     "SCHEDULE_GRACE_SECONDS": 60.0,

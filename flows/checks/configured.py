@@ -20,7 +20,13 @@ from flows.core import releases, retention
 
 #: Settings that count seconds, rows or bytes, and make no sense below this.
 LEAST = {"LINGER_SECONDS": 0}
-NUMBERS = tuple(name for name, value in DEFAULTS.items() if isinstance(value, int | float) and not isinstance(value, bool))
+#: Of these None switches something off.
+MAY_BE_NONE = ("LIVENESS_SECONDS",)
+NUMBERS = tuple(
+    name
+    for name, value in DEFAULTS.items()
+    if isinstance(value, int | float) and not isinstance(value, bool) and name not in MAY_BE_NONE
+)
 
 #: Dotted path → what it leads to.
 PATHS = {
@@ -72,6 +78,7 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "NOTICE_FROM": (lambda value: value is None or isinstance(value, str), '"NOTICE_FROM": "flows@example.org", or None'),
     "REFUSE_UNANSWERABLE": (lambda value: isinstance(value, bool), '"REFUSE_UNANSWERABLE": True, or False'),
+    "LIVENESS_SECONDS": (_is_span, '"LIVENESS_SECONDS": 60, or None'),
     "OVERLOAD_SECONDS": (_is_span, '"OVERLOAD_SECONDS": 60, or None'),
     "PREPARED_STATEMENTS": (lambda value: value is None or isinstance(value, bool), '"PREPARED_STATEMENTS": None, True or False'),
     "WEBHOOKS": (

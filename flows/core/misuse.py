@@ -190,3 +190,32 @@ class NotArchived(UsageError):
 
     def __init__(self, what: object, why: str) -> None:
         super().__init__(f"The run {what!s:.120} cannot be read from the archive: {why}.")
+
+
+class UnknownFinding(UsageError):
+    """No orphan with that number."""
+
+    code = "UNKNOWN_FINDING"
+
+    def __init__(self, finding: object) -> None:
+        super().__init__(f"There is no orphan {finding!s:.80}. `manage.py flows orphans` lists them.")
+
+
+class UnknownOrphanKind(UsageError):
+    """No kind of orphan of that name."""
+
+    code = "UNKNOWN_ORPHAN_KIND"
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        super().__init__(f"There is no kind of orphan {name!r:.80}: {', '.join(known)}.")
+
+
+class CannotRepair(UsageError):
+    """An orphan of that kind is not repaired so."""
+
+    code = "CANNOT_REPAIR"
+
+    def __init__(self, finding: object, kind: str, offered: list[str], otherwise: str) -> None:
+        ways = f"Offered: {', '.join(offered)}." if offered else "Nothing of it is repaired here."
+        more = f" Beside that: {otherwise}." if otherwise else ""
+        super().__init__(f"Orphan {finding} ({kind}) cannot be repaired so. {ways}{more}")

@@ -12,7 +12,7 @@ from typing import Any
 from flows.core.misuse import BadRetention
 
 #: Days that rows are kept which do not belong to one run; None: for ever.
-SPANS: dict[str, float | None] = {"events": 365, "deliveries": 365, "refusals": 90, "notices": 90}
+SPANS: dict[str, float | None] = {"events": 365, "deliveries": 365, "refusals": 90, "notices": 90, "findings": 90}
 DAYS = 90
 TABLE = "table"
 JSONL = "jsonl"

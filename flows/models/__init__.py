@@ -8,6 +8,7 @@ from flows.models.capacity import Deferred, Dependency, Limit, Slot, StartKey
 from flows.models.commitment import Commitment
 from flows.models.event import Event, EventStatus, Redelivery, Stream
 from flows.models.fan import Branch, Fan, FanStatus
+from flows.models.finding import Finding, Scan
 from flows.models.hold import Hold
 from flows.models.intent import Intent, IntentRevision
 from flows.models.journal import JournalEntry
@@ -44,6 +45,7 @@ __all__ = [
     "EventStatus",
     "Fan",
     "FanStatus",
+    "Finding",
     "Hold",
     "Intent",
     "IntentRevision",
@@ -64,6 +66,7 @@ __all__ = [
     "Resolution",
     "RetentionLook",
     "RollUp",
+    "Scan",
     "Schedule",
     "SessionLink",
     "Slot",

@@ -61,6 +61,7 @@ class Fan(models.Model):
             models.CheckConstraint(name="outlast_fan_status", condition=Q(status__in=FanStatus.values)),
         ]
         indexes = [
+            models.Index(fields=["workflow"], name="outlast_fan_open", condition=Q(status=FanStatus.OPEN.value)),
             # Those that have room for one more, and one more to start.
             models.Index(
                 fields=["workflow"],

@@ -179,6 +179,15 @@ def close(fan: int, using: str) -> bool:
     return bool(run("close fan", CLOSE, {"id": fan, "status": "closed", "from": ["open", "joined"]}, using))
 
 
+OVER = "SELECT status <> 'open' FROM outlast_fan WHERE id = %(id)s::bigint"
+
+
+def is_over(fan: int, using: str) -> bool:
+    """Whether it is joined or closed."""
+    rows = run("fan over", OVER, {"id": fan}, using)
+    return bool(rows and rows[0][0])
+
+
 OF_WAITS = """
 SELECT id, status, awaited FROM outlast_fan WHERE workflow_id = ANY (
     SELECT o.workflow_id FROM outlast_wait o WHERE o.id = ANY (%(waits)s::bigint[])) AND wait_id = ANY (%(waits)s::bigint[])

@@ -10,11 +10,12 @@ from __future__ import annotations
 from uuid import UUID
 
 from flows.core.budget import FULL
+from flows.core.liveness import RECOVERY
 from flows.store.budgets import OPEN, REST
 from flows.store.sql import run
 
-#: Seconds that recovery may take: a lease, and some.
-PATIENCE = 60
+#: Seconds that recovery may take.
+PATIENCE = RECOVERY
 
 OWNERLESS = """
 SELECT w.id, format('%s at %s, and no live worker owns it', w.status, w.node)

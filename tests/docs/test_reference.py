@@ -9,6 +9,7 @@ import pytest
 
 from flows.conf import DEFAULTS
 from flows.core import deadlines, decide, effects, errors, releases, verdicts
+from flows.core.liveness import DOES, KINDS, RIGHTS
 from flows.core.nodes import activity, approval, ask, continued, job, waits
 from flows.core.protocol import MOVES, WAIT_KINDS
 from flows.services import obligations, servicing, settling
@@ -62,6 +63,22 @@ def test_the_table_of_waits_is_the_one_that_code_reads() -> None:
         ]
         for kind in WAIT_KINDS.values()
     ]  # fmt: skip
+
+
+@pytest.mark.req("P2")
+def test_the_table_of_orphans_is_the_one_that_the_scan_reads() -> None:
+    page = (DOCS / "reference" / "orphans.md").read_text()
+    table = [line.strip("|").split("|") for line in page.partition("## The kinds")[2].splitlines() if line.startswith("| `")]
+    shown = [[cell.strip() for cell in line] for line in table]
+    kinds = [
+        [
+            f"`{kind.name}`", kind.broken, kind.breaks, f"{kind.patience} s", kind.first, f"`{kind.repair}`" if kind.repair else "–",
+            ", ".join(f"`{one}`" for one in kind.offered) or "–", kind.otherwise or "–",
+        ]
+        for kind in KINDS.values()
+    ]  # fmt: skip
+    repairs = [[f"`{name}`", does, f"`{RIGHTS[name]}`" if name in RIGHTS else "–"] for name, does in DOES.items()]
+    assert shown == [*kinds, *repairs]
 
 
 def test_the_drawing_shows_exactly_the_legal_moves() -> None:

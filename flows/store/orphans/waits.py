@@ -1,0 +1,108 @@
+"""Waits that nothing will end, and moments on record without their timers.
+
+Which wait is woken by what: an event by the inbox, a question by people (the plane of those looks itself), capacity by the pump, children by
+their open fan, everything else by a timer. A moment that has passed was marked by its timer (`due_since`), so a wait that has neither mark nor
+pending timer has lost it.
+"""
+
+from __future__ import annotations
+
+from flows.core.protocol import ASKING
+from flows.store.sql import literals
+
+#: Pending timers by wait: which of them say that its time is over, and which wake it before.
+_PENDING = """
+pending AS MATERIALIZED (
+    SELECT t.wait_id, bool_or(t.kind = 'wait_deadline') AS ends, bool_or(t.kind IN ('sleep', 'retry', 'poll')) AS wakes
+    FROM outlast_timer t WHERE t.status = 'pending' AND t.wait_id IS NOT NULL GROUP BY t.wait_id
+)
+"""
+
+#: Nothing stands open, or children that nobody counts, or what is all there already. The last two arms: its event lies in the inbox.
+UNWOKEN = f"""
+WITH {_PENDING}, live AS MATERIALIZED (
+    SELECT o.id, o.workflow_id, o.node, o.kind, o.event_type, o.key, o.need, o.evidence IS NOT NULL AS told
+    FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
+    WHERE o.status = 'open' AND w.status = 'waiting' AND w.outcome = 'WAITING' AND o.epoch = w.epoch
+), inbox AS MATERIALIZED (
+    SELECT e.id, e.type, e.key FROM outlast_event e
+    WHERE e.status = 'pending' AND e.about_workflow IS NULL AND e.about_wait IS NULL AND e.about_epoch IS NULL AND e.about_intent IS NULL
+)
+(SELECT 'workflow:' || w.id, w.id, jsonb_build_object('node', w.node, 'why', 'no wait of it is open')
+ FROM outlast_workflow w
+ WHERE w.status = 'waiting' AND w.outcome = 'WAITING'
+   AND NOT EXISTS (SELECT FROM outlast_wait o WHERE o.workflow_id = w.id AND o.status = 'open' AND o.epoch = w.epoch)
+ LIMIT %(limit)s::int)
+UNION ALL
+(SELECT 'workflow:' || l.workflow_id, l.workflow_id, jsonb_build_object('node', l.node, 'wait', l.id, 'kind', l.kind, 'why',
+    CASE WHEN l.told THEN 'it has its answer, and was not woken' WHEN l.kind = 'children' THEN 'nobody counts its children'
+         ELSE 'none of its parts is open' END)
+ FROM live l
+ WHERE l.kind NOT IN ({literals(ASKING)}) AND (
+    l.told
+    OR l.kind = 'children' AND NOT EXISTS (SELECT FROM outlast_fan f WHERE f.wait_id = l.id AND f.status = 'open')
+    OR l.need > 0 AND NOT EXISTS (SELECT FROM outlast_wait_part p WHERE p.wait_id = l.id AND p.open))
+ LIMIT %(limit)s::int)
+UNION ALL
+(SELECT DISTINCT ON (l.workflow_id) 'workflow:' || l.workflow_id, l.workflow_id, jsonb_build_object('node', l.node, 'wait', l.id, 'kind', l.kind,
+    'event', e.id, 'why', 'its event is in the inbox')
+ FROM inbox e JOIN live l ON l.event_type = e.type AND l.key = e.key WHERE l.event_type <> '' AND NOT l.told
+ ORDER BY l.workflow_id, e.id LIMIT %(limit)s::int)
+UNION ALL
+(SELECT DISTINCT ON (l.workflow_id) 'workflow:' || l.workflow_id, l.workflow_id, jsonb_build_object('node', l.node, 'wait', l.id, 'kind', l.kind,
+    'event', e.id, 'why', 'its event is in the inbox')
+ FROM inbox e JOIN outlast_wait_part p ON p.open AND p.event_type = e.type AND p.key = e.key JOIN live l ON l.id = p.wait_id
+ WHERE NOT l.told
+ ORDER BY l.workflow_id, e.id LIMIT %(limit)s::int)
+LIMIT %(limit)s::int
+"""
+
+#: A moment is on record on the wait, on its run, or on the commitment. A job that is polled is looked at before its time is over.
+TIMER_LOST = f"""
+WITH {_PENDING}, open AS MATERIALIZED (
+    SELECT o.id, o.workflow_id, o.kind, o.event_type, o.deadline_at, o.node, w.due_at, coalesce(p.ends, false) AS ends,
+        coalesce(p.wakes, false) AS wakes
+    FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id LEFT JOIN pending p ON p.wait_id = o.id
+    WHERE o.status = 'open' AND o.epoch = w.epoch AND o.due_since IS NULL AND w.status IN ('waiting', 'paused')
+), ending AS MATERIALIZED (
+    SELECT t.workflow_id, t.commitment_id, t.kind FROM outlast_timer t
+    WHERE t.status = 'pending' AND t.kind IN ('workflow_deadline', 'commitment_deadline')
+), dated AS MATERIALIZED (
+    SELECT w.id, w.node, w.deadline_at FROM outlast_workflow w
+    WHERE w.status IN ('waiting', 'paused') AND w.deadline_at IS NOT NULL
+      AND NOT EXISTS (SELECT FROM ending e WHERE e.workflow_id = w.id AND e.kind = 'workflow_deadline')
+    UNION ALL
+    SELECT w.id, w.node, w.deadline_at FROM outlast_workflow w
+    WHERE w.status = 'runnable' AND w.deadline_at IS NOT NULL
+      AND NOT EXISTS (SELECT FROM ending e WHERE e.workflow_id = w.id AND e.kind = 'workflow_deadline')
+)
+(SELECT 'wait:' || o.id, o.workflow_id, jsonb_build_object('timer', 'wait_deadline', 'at', o.deadline_at, 'node', o.node, 'wait', o.id)
+ FROM open o WHERE o.deadline_at IS NOT NULL AND NOT o.ends LIMIT %(limit)s::int)
+UNION ALL
+(SELECT 'wake:' || o.id, o.workflow_id, jsonb_build_object(
+    'timer', CASE o.kind WHEN 'timer' THEN 'sleep' ELSE 'poll' END, 'at', o.due_at, 'node', o.node, 'wait', o.id)
+ FROM open o
+ WHERE NOT o.wakes AND (o.kind = 'timer' OR o.kind = 'external_job' AND o.due_at IS NOT NULL AND o.due_at IS DISTINCT FROM o.deadline_at)
+ LIMIT %(limit)s::int)
+UNION ALL
+(SELECT 'workflow:' || d.id, d.id, jsonb_build_object('timer', 'workflow_deadline', 'at', d.deadline_at, 'node', d.node)
+ FROM dated d
+ WHERE NOT EXISTS (SELECT FROM outlast_timer t WHERE t.workflow_id = d.id AND t.kind = 'workflow_deadline')
+ LIMIT %(limit)s::int)
+UNION ALL
+(SELECT 'commitment:' || c.id, c.workflow_id, jsonb_build_object(
+    'timer', 'commitment_deadline', 'at', c.deadline_at, 'node', c.node, 'commitment', c.id)
+ FROM outlast_commitment c
+ WHERE c.status = 'active' AND c.deadline_at IS NOT NULL AND NOT EXISTS (SELECT FROM ending e WHERE e.commitment_id = c.id)
+ LIMIT %(limit)s::int)
+LIMIT %(limit)s::int
+"""
+
+ENDLESS = f"""
+WITH {_PENDING}
+SELECT 'wake:' || o.id, o.workflow_id, jsonb_build_object('timer', 'retry', 'at', w.due_at, 'node', o.node, 'wait', o.id)
+FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id LEFT JOIN pending p ON p.wait_id = o.id
+WHERE o.status = 'open' AND o.kind = 'retry_window' AND o.due_since IS NULL AND w.status IN ('waiting', 'paused') AND o.epoch = w.epoch
+  AND NOT coalesce(p.wakes, false)
+LIMIT %(limit)s::int
+"""
