@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from flows.core import typed
-from flows.core.errors import DefinitionError, PayloadError
+from flows.core.errors import CapacityUnavailable, DefinitionError, PayloadError
 from flows.core.spans import bounded
 from flows.core.turn_errors import TurnCalls, TurnRepeats, TurnTime, TurnTokens, TurnTools
 
@@ -26,9 +26,23 @@ MAX_REQUEST_BYTES = 4096
 MAX_SAID = 2000
 #: Part kinds of answers of models that are never stored (O7).
 PRIVATE = frozenset({"thinking", "reasoning", "redacted_thinking"})
-#: Keys under which providers hand out the same.
+#: Keys under which providers hand out the same: anywhere, and in a message, which says whose it is (a tool may have an argument of that name).
 PRIVATE_KEYS = frozenset({"reasoning_content"})
+PRIVATE_IN_MESSAGE = frozenset({"reasoning", "reasoning_details", "thinking", "thinking_blocks"})
 _KINDS = ("part_kind", "kind", "type")
+
+
+def is_private(part: Any) -> bool:
+    """Whether this part of an answer is a model's reasoning."""
+    if not isinstance(part, Mapping):
+        return False
+    return part.get("thought") is True or any(part.get(name) in PRIVATE for name in _KINDS if isinstance(part.get(name), str))
+
+
+def private_keys(value: Mapping[str, Any]) -> frozenset[str]:
+    """The keys of this object under which a model's reasoning stands."""
+    hidden = PRIVATE_KEYS | PRIVATE_IN_MESSAGE if "role" in value else PRIVATE_KEYS
+    return frozenset(key for key in hidden if value.get(key))
 
 
 class EntryKind(StrEnum):
@@ -119,7 +133,8 @@ class Stop:
     """When an agent turn ends without an answer, judged by code before each call, over all attempts of the visit.
 
     Args:
-        calls: of the model, at most. tools: of tools. tokens: that the model's calls have used together. span: computing time of the attempts.
+        calls: of the model, at most; not those that its provider had no capacity for. tools: of tools. tokens: that the model's calls have used
+            together. span: computing time of the attempts.
         same: a call of a tool that was made so often with the same answer is not made again.
     A person who has the run go on after that grants as much again.
     """
@@ -146,7 +161,7 @@ class Stop:
         Raises:
             TurnStopped: a rule holds.
         """
-        models = [one for one in past if one.kind is EntryKind.MODEL]
+        models = [one for one in past if one.kind is EntryKind.MODEL and one.code != CapacityUnavailable.code]
         if self.calls is not None and len(models) >= self.calls:
             raise TurnCalls(f"{len(models)} calls of the model were made")
         used = sum(tokens_of(one.usage) for one in models)
@@ -207,7 +222,7 @@ def without_reasoning(answer: Any, producer: str) -> None:
     while left:
         value, path = left.pop()
         if isinstance(value, Mapping):
-            if any(str(value.get(name, "")) in PRIVATE for name in _KINDS) or any(value.get(key) for key in PRIVATE_KEYS):
+            if is_private(value) or private_keys(value):
                 raise PayloadError(
                     producer, f"holds a model's reasoning{_at(path)}, which is stored nowhere: leave that part out"
                 )

@@ -1,8 +1,9 @@
 """What a provider's error means to a flow, read from its status code, headers and class names; no provider's library is imported.
 
     429, 529                                             ──► CapacityUnavailable, with the wait that the provider asks for
-    408, 409, 425, other 5xx; a connection that failed   ──► Transient: made anew; what was sent is charged
-    a timeout                                            ──► Transient, likewise
+    408, 409, 425, other 5xx; no connection was made     ──► Transient: made anew; nothing was done
+    sent, and not answered: 504, a timeout, a connection
+    that broke                                           ──► ActivityTimeout, a Transient: made anew; the call is charged, for it may be billed
     401, 402, 403, 407                                   ──► PolicyDenied
     other 4xx (400, 404, 413, 422 …)                     ──► CompetenceFailure: asking again gives the same
     a model that does not keep to its tools or its form  ──► CompetenceFailure: the recorded answers would give the same
@@ -19,7 +20,15 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from flows.errors import ActivityError, CapacityUnavailable, CompetenceFailure, OutlastError, PolicyDenied, Transient
+from flows.errors import (
+    ActivityError,
+    ActivityTimeout,
+    CapacityUnavailable,
+    CompetenceFailure,
+    OutlastError,
+    PolicyDenied,
+    Transient,
+)
 
 #: No provider's wish keeps a run longer than this, in seconds.
 LONGEST_WAIT = 24 * 3600.0
@@ -27,16 +36,24 @@ LONGEST_WAIT = 24 * 3600.0
 _BUSY = frozenset({429, 529})
 _DENIED = frozenset({401, 402, 403, 407})
 _AGAIN = frozenset({408, 409, 425})
+GATEWAY_TIMEOUT = 504
 
-#: Of builtin, HTTP and provider libraries: the request may have been sent, or not; a call of a model is made anew.
-_CONNECTION = frozenset(
+#: Of builtin, HTTP and provider libraries: no request was sent.
+_UNSENT = frozenset(
+    {"ConnectError", "ConnectTimeout", "ConnectTimeoutError", "ConnectionRefusedError", "EndpointConnectionError", "PoolTimeout"}
+)
+#: A request was sent, at least in part, and no answer came.
+_SENT = frozenset(
     {
-        "APIConnectionError", "APIConnectionTimeoutError", "APITimeoutError", "ConnectError", "ConnectTimeout", "ConnectTimeoutError",
-        "ConnectionClosedError", "EndpointConnectionError", "HTTPClientError", "ModelFirstEventTimeout", "NetworkError",
-        "RemoteProtocolError", "ReadError", "ReadTimeout", "ReadTimeoutError", "ServiceUnavailable", "TimeoutException", "TransportError",
-        "WriteError", "WriteTimeout",
+        "BrokenPipeError", "ConnectionAbortedError", "ConnectionClosedError", "ConnectionResetError", "ModelFirstEventTimeout",
+        "ReadError", "ReadTimeout", "ReadTimeoutError", "RemoteProtocolError", "WriteError", "WriteTimeout",
     }
 )  # fmt: skip
+#: They do not say whether one was sent: a time that was up counts as sent, a connection that failed does not.
+_TIMEOUT = frozenset({"APIConnectionTimeoutError", "APITimeoutError", "TimeoutError", "TimeoutException"})
+_CONNECTION = frozenset(
+    {"APIConnectionError", "ConnectionError", "HTTPClientError", "NetworkError", "ServiceUnavailable", "TransportError"}
+)
 #: Of agent libraries: the model went on answering in a way that they cannot use.
 _MODEL = frozenset({"UnexpectedModelBehavior", "ModelBehaviorError", "ToolRetryError"})
 #: Of agent libraries: a bound of their own.
@@ -59,13 +76,27 @@ def translate(error: BaseException, *, now: datetime | None = None) -> BaseExcep
     if ours is not None:
         return ours
     found = [meaning for meaning in (_meaning(one, now) for one in chain) if meaning is not None]
-    return min(found, key=_hope) if found else error
+    if not found:
+        return error
+    best = min(found, key=_hope)
+    if type(best) is Transient and _was_sent(chain):
+        return ActivityTimeout(str(best), retry_after=best.retry_after)
+    return best
 
 
 def _hope(meaning: ActivityError) -> tuple[int, bool]:
     """Of a chain, or of several models that were tried in turn: what may pass by itself counts first, and who says when."""
     order: list[type[ActivityError]] = [CapacityUnavailable, Transient, PolicyDenied, CompetenceFailure]
     return order.index(type(meaning)), meaning.retry_after is None
+
+
+def _was_sent(chain: list[BaseException]) -> bool:
+    """Whether a request may have been billed of which no answer came: what says so most exactly in the chain counts."""
+    names = [{kind.__name__ for kind in type(one).__mro__} for one in chain]
+    exact = [bool(mine & _SENT) for mine in names if mine & (_SENT | _UNSENT)]
+    if exact or any(_status(one) for one in chain):
+        return any(exact) or any(_status(one) == GATEWAY_TIMEOUT for one in chain)
+    return any(mine & _TIMEOUT for mine in names)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -97,7 +128,7 @@ def _meaning(error: BaseException, now: datetime | None) -> ActivityError | None
         return PolicyDenied(told)
     if 400 <= status < 500:
         return CompetenceFailure(told)
-    if names & _CONNECTION or isinstance(error, ConnectionError | TimeoutError):
+    if names & (_UNSENT | _SENT | _TIMEOUT | _CONNECTION):
         return Transient(told)
     if names & (_MODEL | _BOUND):
         return CompetenceFailure(told)

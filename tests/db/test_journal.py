@@ -12,10 +12,12 @@ import pytest
 from django.db import connection, transaction
 
 import flows
+from flows import Paid
 from flows import budgets as verbs
 from flows.core import payload
 from flows.core.errors import (
     BudgetPending,
+    CapacityUnavailable,
     DefinitionError,
     LostOwnership,
     PayloadError,
@@ -394,6 +396,10 @@ REASONING = [
     {"parts": [{"part_kind": "thinking", "content": "secret"}]},
     [{"type": "reasoning", "summary": "secret"}],
     {"choices": [{"message": {"reasoning_content": "secret"}}]},
+    {"choices": [{"message": {"role": "assistant", "content": "yes", "reasoning": "secret"}}]},
+    {"choices": [{"message": {"role": "assistant", "reasoning_details": [{"text": "secret"}]}}]},
+    {"message": {"role": "assistant", "content": "yes", "thinking": "secret"}},
+    {"candidates": [{"content": {"parts": [{"text": "secret", "thought": True}, {"text": "yes"}]}}]},
 ]
 
 
@@ -406,6 +412,78 @@ def test_reasoning_is_refused_and_charged(worker: LocalWorker, answer: Any) -> N
     (entry,) = JournalEntry.objects.filter(workflow_id=run.id)
     assert (entry.status, entry.answer, entry.code) == ("failed", None, "PAYLOAD_INVALID")
     assert amounts(run, "model_tokens") == (100, 0)
+
+
+@pytest.mark.req("O7")
+def test_a_field_of_a_tool_that_is_called_so_is_none(worker: LocalWorker) -> None:
+    said = {"calls": [{"name": "note", "arguments": {"reasoning": "as the schema asks", "thinking": "aloud"}}]}
+    run = turn(lambda attempt: go(attempt.journal.model("ask", says(said))))
+    worker.run()
+    assert row(run).result == said
+
+
+@pytest.mark.req("A2")
+def test_a_call_that_its_provider_had_no_room_for_is_none_that_a_rule_counts(worker: LocalWorker, clock: Clock) -> None:
+    """Ten times too busy, and `Stop(calls=6)`: the turn waits each time, and then goes on."""
+    left = [CapacityUnavailable("busy", retry_after=30) for _ in range(10)]
+
+    def ask() -> str:
+        if left:
+            raise left.pop()
+        return "there"
+
+    run = turn(lambda attempt: go([attempt.journal.model("first", says(1)), attempt.journal.model("ask", ask)]))
+    for _ in range(40):
+        worker.run()
+        if status(run)[0] == "complete":
+            break
+        assert status(run)[:2] == ("waiting", "WAITING")
+        clock.move(minutes=5)
+        worker.tick()
+    assert row(run).result == [1, "there"]
+    assert asked == ["model 1"], "what was answered is not asked again"
+    assert [one[3] for one in entries(run)] == ["done", *10 * ["failed"], "done"]
+    assert amounts(run, "model_tokens") == (115, 0), "what was refused costs nothing"
+
+
+@pytest.mark.parametrize("intervene", ["cancel", "supersede"])
+def test_what_ends_a_run_while_its_model_answers_has_its_answer_dropped(worker: LocalWorker, intervene: str) -> None:
+    def code(attempt: Any) -> Any:
+        def call() -> str:
+            if intervene == "cancel":
+                flows.cancel(run)
+            else:
+                flows.supersede(row(run).intent, goal="Something else", by=None)
+            asked.append("called")
+            return "too late"
+
+        return go(attempt.journal.model("ask", call))
+
+    run = turn(code)
+    worker.run()
+    assert asked == ["called"]
+    assert [one[3] for one in entries(run)] == ["begun"], "its answer is dropped"
+    assert amounts(run, "model_tokens") == (100, 0), "and what was set aside counts"
+    assert status(run)[0] == {"cancel": "cancelled", "supersede": "superseded"}[intervene]
+    assert not invariants.scan()
+
+
+ODD_USAGE = [
+    {"input_tokens": -5}, {"input_tokens": "many"}, {"input_tokens": True}, {"input_tokens": 1.5}, {"cost": "NaN"}, {"cost": "-1"},
+    {"cost": 0.1}, {"of": {"node": "done"}}, {"input_tokens": 10**30},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("usage", ODD_USAGE, ids=str)
+@pytest.mark.req("N1")
+def test_what_a_provider_says_that_was_used_cannot_give_a_budget_more(worker: LocalWorker, usage: Any) -> None:
+    run = turn(lambda attempt: go(attempt.journal.model("ask", lambda: Paid("yes", usage=usage))))
+    worker.run()
+    spent, open_ = amounts(run, "model_tokens")
+    assert (spent >= 0, open_) == (True, 0)
+    assert status(run)[0] == "waiting", "a number that is none is a fault that somebody sees"
+    (entry,) = JournalEntry.objects.filter(workflow_id=run.id)
+    assert (entry.status, entry.code) == ("failed", "PAYLOAD_INVALID")
 
 
 def test_a_result_that_cannot_be_stored_is_an_answer_to_the_model(worker: LocalWorker) -> None:

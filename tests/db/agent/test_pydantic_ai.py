@@ -280,6 +280,31 @@ def test_what_a_provider_refuses_is_on_record_as_what_it_means(
     assert "the provider's text" not in str(failed.answer)
 
 
+def test_a_request_that_was_sent_and_not_answered_is_made_anew_and_charged(world: World, declare: Any) -> None:
+    errors: list[Exception] = [TimeoutError("read"), ConnectionRefusedError()]
+
+    def model(messages: list[Any], info: Any) -> Any:
+        if errors:
+            raise errors.pop(0)
+        return ModelResponse(parts=[says("so be it")])
+
+    code = durable(
+        cashier(FunctionModel(model)),
+        name="patient",
+        prompt=lambda attempt: "Look.",
+        choose=lambda output: Candidate("answered", output),
+    )
+    budget = Budget(model_tokens=5000, model_calls=9)
+    run = flow_of(declare, code, budget=budget, each=Spend(model_tokens=1000)).start({}, by=world.robin)
+    go_on(world, run)
+    assert row(run).result == "so be it"
+    failed = JournalEntry.objects.filter(workflow_id=run.id, status="failed").order_by("number")
+    assert [one.code for one in failed] == ["ACTIVITY_TIMEOUT", "TRANSIENT"]
+    spent, left_open = amounts(run, "model_tokens")
+    assert (1000 < spent < 1200, left_open) == (True, 0), "all that the first call may have used, and nothing of the second"
+    assert amounts(run, "model_calls") == (3, 0)
+
+
 def test_a_streamed_answer_is_on_record_whole_and_read_again(world: World, declare: Any) -> None:
     seen: list[str] = []
 

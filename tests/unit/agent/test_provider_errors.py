@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from flows.errors import CapacityUnavailable, CompetenceFailure, LostOwnership, PolicyDenied, Transient
+from flows.errors import ActivityTimeout, CapacityUnavailable, CompetenceFailure, LostOwnership, PolicyDenied, Transient
 from tasks.agent.errors import LONGEST_WAIT, retry_after, translate
 
 pytestmark = pytest.mark.req("O5")
@@ -111,9 +111,44 @@ def test_retry_after_is_read_and_bounded(headers, seconds):
     assert retry_after(headers, datetime(2026, 11, 30, 12, 0, tzinfo=UTC)) == seconds
 
 
-@pytest.mark.parametrize("error", [ConnectionResetError(), TimeoutError(), APITimeoutError(), GoogleError()], ids=repr)
-def test_a_connection_or_a_timeout_is_transient(error):
+def caused(error, cause):
+    error.__cause__ = cause
+    return error
+
+
+def named(*names):
+    """An error whose class, and the classes that it is of, are called so."""
+    made = Exception
+    for name in reversed(names):
+        made = type(name, (made,), {})
+    return made()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionRefusedError(), GoogleError(), APIStatusError(500), APIStatusError(408), named("APIConnectionError"),
+        named("ConnectTimeout", "TimeoutException"), caused(APITimeoutError(), named("ConnectTimeout", "TimeoutException")),
+        caused(named("APIConnectionError"), named("ConnectError")), caused(named("APIConnectionError"), ConnectionRefusedError()),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_where_nothing_was_done_it_is_transient_and_costs_nothing(error):
     assert type(translate(error)) is Transient
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionResetError(), TimeoutError(), APITimeoutError(), APIStatusError(504), named("ReadTimeout", "TimeoutException"),
+        caused(named("APIConnectionError"), named("RemoteProtocolError")), caused(APITimeoutError(), named("ReadTimeout")),
+        ExceptionGroup("all failed", [APIStatusError(401), named("ReadTimeout")]),
+        ExceptionGroup("all failed", [APIStatusError(503), named("ReadError")]),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_was_sent_and_not_answered_is_charged(error):
+    assert type(translate(error)) is ActivityTimeout
 
 
 def test_boto_and_urllib_carry_their_status_elsewhere():
@@ -161,7 +196,7 @@ def test_the_classes_of_real_clients():
     assert isinstance(busy, CapacityUnavailable)
     assert busy.retry_after == 2
     assert type(translate(openai.APIConnectionError(request=request))) is Transient
-    assert type(translate(openai.APITimeoutError(request=request))) is Transient
+    assert type(translate(openai.APITimeoutError(request=request))) is ActivityTimeout
 
 
 def test_no_library_of_a_provider_is_imported():
