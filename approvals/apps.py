@@ -31,14 +31,14 @@ class ApprovalsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from approvals.services import sampling
+        from approvals.services import sampling, uploads
         from approvals.services.adrift import SEARCH
         from approvals.services.notices.outbox import RequestOutbox
         from approvals.services.plane import ApprovalPlane
         from approvals.services.tool_plane import ToolPlane
         from approvals.store.belongings import BELONGINGS
         from flows.core.protocol import TOOL_APPROVAL
-        from flows.registry import register_belongings, register_outbox, register_samples, register_wait_plane
+        from flows.registry import register_belongings, register_leaver, register_outbox, register_samples, register_wait_plane
         from flows.services.liveness import searches
 
         plane = ApprovalPlane()
@@ -49,3 +49,4 @@ class ApprovalsConfig(AppConfig):
         register_belongings(BELONGINGS)
         register_samples("reviewers", sampling.samples)
         searches.register("request_adrift", SEARCH)
+        register_leaver(uploads.leave)

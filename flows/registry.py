@@ -373,3 +373,22 @@ def belongings() -> tuple[Belonging, ...]:
 def spans() -> tuple[Span, ...]:
     """The tables of which rows go by their own age."""
     return tuple(_spans)
+
+
+Leaver = Callable[[str, Sequence[Any]], None]
+_leavers: list[Leaver] = []
+
+
+def register_leaver(leaver: Leaver) -> None:
+    """Call this with (alias, workflows) before their values are erased or their rows deleted, in that transaction: for what lies elsewhere.
+
+    What it removes outside the database it removes after the commit; called from `AppConfig.ready`.
+    """
+    if leaver not in _leavers:
+        _leavers.append(leaver)
+
+
+def leaving(workflow_ids: Sequence[Any], using: str) -> None:
+    """The values of these workflows are about to go."""
+    for leaver in _leavers:
+        leaver(using, workflow_ids)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.files import File
 from django.core.files.storage import Storage, storages
+from django.db import transaction
 from django.utils import timezone
 
 from approvals.models import Review
@@ -142,5 +143,17 @@ def _is_older(path: str, moment: datetime) -> bool:
 def _named(request_id: int, using: str) -> set[str]:
     """The paths that answers to this request name."""
     found = Review.objects.using(using).filter(request_id=request_id, values__isnull=False).values_list("values", flat=True)
-    given = (payload.decode(values) or {} for values in found)
+    return _paths(found)
+
+
+def leave(using: str, workflow_ids: Sequence[Any]) -> None:
+    """The answers of these runs are about to go: their files go after the commit. After a crash just there, `remove_unreferenced` finds them."""
+    found = Review.objects.using(using).filter(request__workflow_id__in=list(workflow_ids), values__isnull=False)
+    paths = sorted(_paths(found.values_list("values", flat=True)))
+    if paths:
+        transaction.on_commit(lambda: remove(paths), using=using)
+
+
+def _paths(stored: Iterable[Any]) -> set[str]:
+    given = (found for values in stored if isinstance(found := payload.decode(values), Mapping))
     return {value["path"] for values in given for value in values.values() if isinstance(value, Mapping) and "path" in value}

@@ -7,8 +7,8 @@ from flows.core.belonging import Belonging
 _REQUEST = ("request_id", "outlast_approval_request", "id")
 
 BELONGINGS = (
-    Belonging("outlast_review", "id", through=_REQUEST),
+    Belonging("outlast_review", "id", through=_REQUEST, values=("values",), texts=("comment",)),
     Belonging("outlast_approval_notice", "id", through=_REQUEST),
     # Locked: somebody may be answering, although the run has ended; the refused answer would hang on it.
-    Belonging("outlast_approval_request", "id", unfinished="t.status = 'pending'", locked=True),
+    Belonging("outlast_approval_request", "id", unfinished="t.status = 'pending'", locked=True, values=("candidate", "evidence")),
 )

@@ -18,6 +18,8 @@ class Belonging:
         unfinished: an SQL condition on `t`: a row for which it holds keeps its run.
         locked: rows that others may hang new rows on while their run goes, so they are locked first.
         deleted: they go with the run; False: they are archived with it, and go otherwise.
+        values: JSON columns with what flows were given, made and were told: a codec may have sealed them, and they can be erased.
+        texts: columns with what people wrote, which can be erased.
     """
 
     table: str
@@ -27,6 +29,8 @@ class Belonging:
     unfinished: str = ""
     locked: bool = False
     deleted: bool = True
+    values: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
     @property
     def ordered(self) -> str:

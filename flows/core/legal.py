@@ -44,6 +44,7 @@ GIVEN: dict[str, tuple[frozenset[Status], frozenset[Status]]] = {
     "unsettled": (frozenset({Status.RECONCILING, Status.CANCELLING}), frozenset({*_HELD, Status.CANCELLING})),
     "resolved": (frozenset({Status.CANCELLING}), frozenset({Status.CANCELLING})),
     "settled": (frozenset({Status.RECONCILING, Status.CANCELLING}), TERMINAL),
+    "erase": (TERMINAL, TERMINAL),
 }
 
 #: Trigger → the code that its arrow always records.
@@ -55,7 +56,7 @@ CODES: dict[str, str | None] = {
 }
 _RAISES_EPOCH = frozenset({"cancel", "supersede", "migrate"})
 #: These bind a workflow to something else, and leave it where it is.
-_STAYS = frozenset({"pin", "policy"})
+_STAYS = frozenset({"pin", "policy", "erase"})
 #: These may have it go on at another node: as the migration says, and where a person has what its gate stands on done anew.
 _MOVES = frozenset({"migrate", "resume"})
 #: These say which attempt they began or ended, and these that it has ended, and how.

@@ -219,3 +219,14 @@ class CannotRepair(UsageError):
         ways = f"Offered: {', '.join(offered)}." if offered else "Nothing of it is repaired here."
         more = f" Beside that: {otherwise}." if otherwise else ""
         super().__init__(f"Orphan {finding} ({kind}) cannot be repaired so. {ways}{more}")
+
+
+class NobodyErases(UsageError):
+    """Nobody is named for it, and it cannot be taken back."""
+
+    code = "NOBODY_ERASES"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Say who erases: by= must be a user of this project, for the log names them, and nothing brings the values back."
+        )

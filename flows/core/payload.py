@@ -6,6 +6,7 @@ A stored value is either the plain JSON value or an envelope `{"$outlast": codec
     text      value → JSON text                  for what is only checked, hashed, or read by SQL
     encode    value → JSON text, sealed          for what is stored
     decode    what is stored → value
+    reseal    what is stored → the same, sealed by the codec of now
 Digests are of the value, never of what is stored: the same value is sealed to another text each time.
 """
 
@@ -19,6 +20,11 @@ from typing import Any, Protocol
 from flows.core.errors import CheckpointTooLarge, PayloadError
 
 ENVELOPE = "$outlast"
+
+#: What stands where a value was erased, and what is read there.
+ERASED_BY = "erased"
+ERASED = {ENVELOPE: ERASED_BY}
+ERASED_TEXT = "(erased)"
 MAX_RESULT_BYTES = 256 * 1024
 
 #: Characters of a name that is looked up (keys, event ids and types, sessions): an index entry has a bound.
@@ -111,12 +117,19 @@ def decode(value: Any) -> Any:
     if isinstance(value, dict) and ENVELOPE in value:
         if value[ENVELOPE] == "json":
             return value["data"]
+        if value[ENVELOPE] == ERASED_BY:
+            return ERASED_TEXT
         if _Used.codec is None:
             raise PayloadError(
                 "a stored value", f'was written by the codec {value[ENVELOPE]!r:.40}; configure it in OUTLAST["CODEC"] to read it'
             )
         return decode(json.loads(_Used.codec.open(value)))
     return value
+
+
+def is_erased(stored: Any) -> bool:
+    """Whether a stored value was erased: nothing brings it back."""
+    return isinstance(stored, dict) and stored.get(ENVELOPE) == ERASED_BY
 
 
 def encode_checkpoint(value: Any, producer: str, max_bytes: int) -> str:

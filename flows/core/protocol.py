@@ -58,7 +58,8 @@ SUSPENDED = frozenset(
 _LEAVE = {Status.CANCELLING, Status.SUPERSEDED}
 
 #: From each status, the statuses that one arrow may lead to. An empty source is the start. A run that is bound to another policy, release or
-#: definition stays where it is, by an arrow of its own. One that is not admitted yet waits before it has run.
+#: definition stays where it is, by an arrow of its own; so does one that has ended and whose values are erased. One that is not admitted yet
+#: waits before it has run.
 MOVES: dict[Status | None, frozenset[Status]] = {
     None: frozenset({Status.RUNNABLE}),
     Status.RUNNABLE: frozenset({Status.RUNNING, Status.RUNNABLE, Status.WAITING, Status.PAUSED} | _LEAVE),
@@ -78,10 +79,10 @@ MOVES: dict[Status | None, frozenset[Status]] = {
     Status.PAUSED: frozenset({Status.RUNNABLE, Status.PAUSED} | _LEAVE),
     Status.RECONCILING: frozenset({Status.RUNNABLE, Status.WAITING, Status.PAUSED, Status.COMPLETE, Status.FAILED} | _LEAVE),
     Status.CANCELLING: frozenset({Status.CANCELLING, Status.CANCELLED, Status.SUPERSEDED, Status.FAILED}),
-    Status.COMPLETE: frozenset(),
-    Status.FAILED: frozenset(),
-    Status.CANCELLED: frozenset(),
-    Status.SUPERSEDED: frozenset(),
+    Status.COMPLETE: frozenset({Status.COMPLETE}),
+    Status.FAILED: frozenset({Status.FAILED}),
+    Status.CANCELLED: frozenset({Status.CANCELLED}),
+    Status.SUPERSEDED: frozenset({Status.SUPERSEDED}),
 }
 
 #: Which outcome a status may carry; None stands for "no outcome".

@@ -7,6 +7,7 @@ MODULES = (
     "children",
     "commitments",
     "dependencies",
+    "erasing",
     "events",
     "holds",
     "measures",

@@ -99,7 +99,11 @@ class Workflow(models.Model):
         verbose_name = _("workflow")
         verbose_name_plural = _("workflows")
         default_permissions = ("view",)
-        permissions = [("operate_workflow", _("Can cancel, pause and resume workflows"))]
+        permissions = [
+            ("operate_workflow", _("Can cancel, pause and resume workflows")),
+            ("erase_workflow", _("Can erase what ended workflows were given, made and were told")),
+            ("see_redacted", _("Can see redacted values")),
+        ]
         constraints = [
             state("outlast_workflow_state"),
             models.UniqueConstraint(fields=["flow_name", "key"], name="outlast_workflow_key", condition=Q(key__isnull=False)),

@@ -109,4 +109,7 @@ def _waited(row: Sequence[Any]) -> Waited:
 
 
 def _value(stored: Any) -> Any:
-    return payload.decode(loads(stored))
+    found = loads(stored)
+    if payload.is_erased(found):
+        raise PayloadError("a stored value", "was erased (flows erase), so nothing can be decided by it again")
+    return payload.decode(found)

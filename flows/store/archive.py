@@ -64,3 +64,28 @@ def deleted(flow: str, key: str, using: str) -> tuple[UUID, Any] | None:
     """(id, when) of the deleted run with that key; None: there is none."""
     rows = run("deleted key", DELETED, {"flow": flow, "key": key}, using)
     return (rows[0][0], rows[0][1]) if rows else None
+
+
+OF_USER = "SELECT id, file FROM outlast_archive WHERE user_key = %(user)s AND user_key <> '' ORDER BY id"
+OF_KEY = "SELECT id, file FROM outlast_archive WHERE flow = %(flow)s AND key = %(key)s"
+
+
+def of_user(user: str, using: str) -> list[tuple[UUID, str]]:
+    """(id, file) of the archived runs of that user; no file: the record is in the table."""
+    return [(row[0], row[1]) for row in run("archived of user", OF_USER, {"user": user}, using)]
+
+
+def of_key(flow: str, key: str, using: str) -> list[tuple[UUID, str]]:
+    """The same of the run with that key."""
+    return [(row[0], row[1]) for row in run("archived of key", OF_KEY, {"flow": flow, "key": key}, using)]
+
+
+REPLACE = """
+UPDATE outlast_archive SET record = %(record)s::jsonb, digest = %(digest)s WHERE id = %(id)s::uuid AND digest = %(was)s RETURNING id
+"""
+
+
+def replace(workflow: UUID, was: str, digest: str, record: str, using: str) -> bool:
+    """Another record in place of the one with that digest; False: it is not that one any more."""
+    params = {"id": workflow, "was": was, "digest": digest, "record": record}
+    return bool(run("replace archived", REPLACE, params, using))

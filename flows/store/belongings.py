@@ -14,14 +14,21 @@ _FAN = ("fan_id", "outlast_fan", "id")
 
 #: In the order in which they are deleted: what hangs on another goes before it, the run itself last.
 BELONGINGS = (
-    Belonging("outlast_resolution", "id", through=_OPERATION),
-    Belonging("outlast_commitment", "id", unfinished=f"t.status IN ({literals(LIVE_COMMITMENTS)})"),
+    Belonging("outlast_resolution", "id", through=_OPERATION, values=("evidence",), texts=("reason",)),
+    Belonging(
+        "outlast_commitment",
+        "id",
+        unfinished=f"t.status IN ({literals(LIVE_COMMITMENTS)})",
+        values=("terms",),
+        texts=("reason",),
+    ),
     Belonging(
         "outlast_operation",
         "id",
         unfinished="t.status IN ('in_flight', 'uncertain') OR t.due_at IS NOT NULL OR t.worker_id IS NOT NULL",
+        values=("request", "evidence"),
     ),
-    Belonging("outlast_journal", "activity_seq, number"),
+    Belonging("outlast_journal", "activity_seq, number", values=("request", "answer")),
     Belonging("outlast_verdict", "id"),
     Belonging("outlast_observation", "id"),
     Belonging("outlast_verification", "id"),
@@ -29,12 +36,12 @@ BELONGINGS = (
     Belonging("outlast_budget_entry", "id", through=_BUDGET),
     Belonging("outlast_budget", "id", unfinished="t.reserved > 0"),
     Belonging("outlast_timer", "id", unfinished="t.untold"),
-    Belonging("outlast_wait_part", "id"),
-    Belonging("outlast_wait", "id"),
-    Belonging("outlast_branch", "number", through=_FAN),
+    Belonging("outlast_wait_part", "id", values=("evidence",)),
+    Belonging("outlast_wait", "id", values=("evidence", "result")),
+    Belonging("outlast_branch", "number", through=_FAN, values=("input", "result")),
     Belonging("outlast_fan", "id"),
-    Belonging("outlast_attempt", "activity_seq, number"),
-    Belonging("outlast_activity", "seq"),
+    Belonging("outlast_attempt", "activity_seq, number", values=("late_result",)),
+    Belonging("outlast_activity", "seq", values=("notes", "result")),
     Belonging("outlast_deferred", "workflow_id"),
     Belonging("outlast_session_link", "id"),
     Belonging("outlast_transition", "seq"),
@@ -42,7 +49,7 @@ BELONGINGS = (
         "outlast_intent_revision", "id", column="id", through=("intent_id", "outlast_workflow", "intent_id"), deleted=False
     ),
     Belonging("outlast_intent", "id", column="id", through=("id", "outlast_workflow", "intent_id"), deleted=False),
-    Belonging("outlast_workflow", "id", column="id"),
+    Belonging("outlast_workflow", "id", column="id", values=("input", "result", "checkpoint"), texts=("subject",)),
 )
 
 SPANS = (

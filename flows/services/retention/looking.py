@@ -122,6 +122,7 @@ def _gone(ids: list[UUID], given: Retention, archiving: Archiving, using: str) -
         free = archiving.unchanged(retention.lock(ids, given, using))
         if free:
             archiving.keep(free)
+            registry.leaving(free, using)
             retention.delete(free, using)
     return len(free)
 
