@@ -93,13 +93,19 @@ TEXT = "{column} = CASE WHEN t.{column} <> '' THEN %(text)s ELSE '' END"
 #: What lies in other tables, and was written for these runs: the branch of a child, its events and their deliveries, its goal (where no other
 #: run works for it), the last input of a start that was put off, and the sessions that it belonged to.
 ELSEWHERE = (
-    "UPDATE outlast_branch SET input = %(erased)s::jsonb, result = CASE WHEN result IS NOT NULL THEN %(erased)s::jsonb END"
-    " WHERE workflow_id = ANY(%(ids)s::uuid[])",
-    "UPDATE outlast_webhook_delivery d SET body = NULL, headers = '{{}}' FROM outlast_event e"
-    " WHERE e.id IN ({events}) AND d.event_id = e.event_id",
+    (
+        "UPDATE outlast_branch SET input = %(erased)s::jsonb, result = CASE WHEN result IS NOT NULL THEN %(erased)s::jsonb END"
+        " WHERE workflow_id = ANY(%(ids)s::uuid[])"
+    ),
+    (
+        "UPDATE outlast_webhook_delivery d SET body = NULL, headers = '{{}}' FROM outlast_event e"
+        " WHERE e.id IN ({events}) AND d.event_id = e.event_id"
+    ),
     "UPDATE outlast_event SET payload = %(erased)s::jsonb WHERE id IN ({events})",
-    "UPDATE outlast_intent_revision v SET goal = %(text)s, reason = CASE WHEN reason <> '' THEN %(text)s ELSE '' END WHERE v.intent_id IN"
-    " ({intents})",
+    (
+        "UPDATE outlast_intent_revision v SET goal = %(text)s, reason = CASE WHEN reason <> '' THEN %(text)s ELSE '' END WHERE v.intent_id IN"
+        " ({intents})"
+    ),
     "UPDATE outlast_intent i SET goal = %(text)s WHERE i.id IN ({intents})",
     "UPDATE outlast_start_key SET input = NULL WHERE workflow_id = ANY(%(ids)s::uuid[]) AND due_at IS NULL",
     "DELETE FROM outlast_session_link WHERE workflow_id = ANY(%(ids)s::uuid[])",
