@@ -50,9 +50,11 @@ def judged(request_id: int, row: store.Recorded, using: str) -> RequestFacts:
     )
 
 
-def said(values: Mapping[str, Any] | None) -> str:
-    """What a form was filled in with, as a digest: the same file twice is the same, wherever it lies. "" for an answer without a form."""
-    if values is None:
+def said(values: Any) -> str:
+    """What a form was filled in with, as a digest: the same file twice is the same, wherever it lies. "" for an answer without a form, and for
+    one whose values were erased.
+    """
+    if not isinstance(values, Mapping):
         return ""
     plain = {
         name: {key: part for key, part in value.items() if key != "path"} if isinstance(value, Mapping) else value

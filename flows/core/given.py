@@ -131,7 +131,7 @@ def _pin(course: Course, t: Logged) -> None:
     course.pin = t if t.from_status == Status.RUNNING else None
 
 
-@given("pause", "policy")
+@given("pause", "policy", "erase")
 def _stay(course: Course, t: Logged) -> None:
     """Nothing that is open changes."""
 
