@@ -11,6 +11,7 @@ MODULES = (
     "events",
     "holds",
     "measures",
+    "orphans",
     "replays",
     "retention",
     "schedules",
