@@ -18,6 +18,7 @@ from uuid import UUID
 
 from django.db import OperationalError, connections
 
+from flows import telemetry
 from flows.conf import conf
 from flows.core import canonical, deadlines, payload
 from flows.core.definition import Definition
@@ -32,7 +33,7 @@ from flows.services.hinting import hint_ready
 from flows.store import locks
 from flows.store import start as store
 from flows.store.gate import policy
-from flows.store.sql import committing
+from flows.store.sql import committing, dumps
 
 MAX_PRIORITY = 32767
 SERIALIZATION_FAILURE = "40001"
@@ -251,6 +252,7 @@ def _common(definition: Definition, origin: Origin, intent_version: int, using: 
         "chain": origin.chain,
         "tenant": origin.tenant,
         "started_by": origin.started_by,
+        "note": dumps({telemetry.TRACEPARENT: trace}) if (trace := telemetry.current()) else None,
         "release": None,
         "policy": f"{definition.policy}@{policy(definition.policy, 0, using).version}" if definition.policy else "",
     }

@@ -19,7 +19,7 @@ from flows.conf import conf
 from flows.core.errors import LostOwnership
 from flows.core.state import Trigger
 from flows.dispatch import hints_for, publish
-from flows.services import attempting, migrate
+from flows.services import attempting, migrate, observed
 from flows.services.arrows import Ending
 from flows.services.attempt import Limits
 from flows.services.children import counting
@@ -187,6 +187,11 @@ def _stop_here(_queue: str, _placement: str) -> bool:
 
 def work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
     """Carry one workflow on until it leaves this turn."""
+    with observed.turn(owned):
+        return _work(host, owned, keeping)
+
+
+def _work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
     try:
         progress = migrate.at_wake(owned) if owned.steps else None
         if progress is None:
@@ -197,7 +202,9 @@ def work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
                 logger.warning("lease lost before %s was started; the work is put back by the sweep", owned.label)
                 return Progress.LOST
             taking = owned.state.activity is not None and owned.state.activity.known
-            trigger, ending = attempting.run(owned, host, taken_over=taken_over)
+            with observed.attempt(owned) as ended:
+                trigger, ending = attempting.run(owned, host, taken_over=taken_over)
+                ended(ending)
             taken_over = bool(ending.explained)  # where a conflict leads is told of it
             # What was only taken was not judged: what comes next is, when it is claimed.
             progress = _insist(host, owned, trigger, replace(keeping, may_continue=_stop_here) if taking else keeping, ending)

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from flows.store.releases import CURRENT_OF
-from flows.store.sql import run
+from flows.store.sql import loads, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ WITH given AS (
 ), logged AS (
     INSERT INTO outlast_transition (
         workflow_id, seq, from_status, to_status, from_node, to_node, outcome, epoch, trigger, trigger_ref, intent_version,
-        policy_version, activity_seq, at
+        policy_version, activity_seq, note, at
     )
     SELECT id, 1, '', 'runnable', '', %(node)s, '', 0, 'start', %(user_label)s, %(intent_version)s::int, %(policy)s,
-        CASE WHEN %(opens)s::bool THEN 1 END, flows_now()
+        CASE WHEN %(opens)s::bool THEN 1 END, %(note)s::jsonb, flows_now()
     FROM started
 )
 SELECT id, key, intent_id, input_digest, status, outcome, true FROM started
@@ -103,7 +103,7 @@ def start(new: Sequence[NewWorkflow], common: dict[str, Any], using: str) -> lis
     priority, priority_seconds, deadline (interval or None), timer_kinds, timer_names, timer_policies, timer_spans (of the deadlines that count
     from the start), intent_version, own_intent, user, user_label, policy, and release (None: the current one of the flow; it is looked up in
     the same statement); rank (None: by time and priority), parent, depth, ledgers (the own one is added; None: the own one alone), chain, tenant
-    and started_by.
+    and started_by; note (JSON for the first row of the log, or None).
     """
     params = {
         **common,
@@ -116,6 +116,15 @@ def start(new: Sequence[NewWorkflow], common: dict[str, Any], using: str) -> lis
         "subjects": [w.subject for w in new],
     }
     return [StartedRow(*row) for row in run("start", START, params, using)]
+
+
+NOTE = "SELECT note FROM outlast_transition WHERE workflow_id = %(id)s::uuid AND seq = 1"
+
+
+def note(row_id: UUID, using: str) -> dict[str, Any]:
+    """What was noted of a run when it was started."""
+    rows = run("note of the start", NOTE, {"id": row_id}, using)
+    return dict(loads(rows[0][0]) or {}) if rows else {}
 
 
 TAKEN = """

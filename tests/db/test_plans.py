@@ -383,7 +383,7 @@ def test_verbs(busy: LocalWorker) -> None:
     common = {
         "flow": "t-line", "flow_version": 1, "fingerprint": "f", "node": "one", "step": "", "opens": True, "timeout": 60.0, "queue": "agents",
         "placement": "", "priority": 0, "priority_seconds": 60, "deadline": None, "timer_kinds": [],
-        "timer_names": [], "timer_policies": [], "timer_spans": [], "intent_version": 1, "own_intent": True, "user": None,
+        "timer_names": [], "timer_policies": [], "timer_spans": [], "intent_version": 1, "own_intent": True, "note": None, "user": None,
         "user_label": "", "release": "", "policy": "", "rank": None, "parent": None, "depth": 0, "ledgers": None, "chain": None,
         "tenant": "", "started_by": "",
     }  # fmt: skip
