@@ -9,15 +9,14 @@ Replay runs no turn and no attempt, so nothing of it is traced. Spans carry name
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-try:
+trace: Any = None  # without the extra there are no traces
+with suppress(ImportError):
     from opentelemetry import trace
     from opentelemetry.context import Context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-except ImportError:  # without the extra there are no traces
-    trace = None  # type: ignore[assignment]
 
 TRACEPARENT = "traceparent"
 NAME = "outlast"

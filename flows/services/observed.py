@@ -38,10 +38,10 @@ def attempt(owned: Owned) -> Iterator[Callable[[Ending], None]]:
     """One attempt of the open activity; what it gives is told how it ended."""
     activity = owned.state.activity
     assert activity is not None
-    logs_and_spans = {"node": owned.state.node, "attempt": activity.number}
-    facts = {"flow": owned.row.flow_name, "workflow": str(owned.row.id), "visit": activity.visit, **logs_and_spans}
+    place: dict[str, str | int] = {"node": owned.state.node, "attempt": activity.number}
+    facts = {**place, "flow": owned.row.flow_name, "workflow": str(owned.row.id), "visit": activity.visit}
     with (
-        logs.working_on(**logs_and_spans),
+        logs.working_on(**place),
         telemetry.attempt(f"{owned.row.flow_name}.{owned.state.node}", facts) as ended,
     ):
         yield lambda ending: ended(ending.outcome.value, ending.code)
