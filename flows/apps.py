@@ -18,7 +18,7 @@ class FlowsConfig(AppConfig):
         from flows import checks, registry  # noqa: F401 - registers the system checks
         from flows.codecs import configure
         from flows.core.protocol import CAPACITY
-        from flows.services import children, debounced, events, liveness, measures, retention, schedules
+        from flows.services import bulk, children, debounced, events, liveness, measures, retention, schedules
         from flows.services.capacity import pump
         from flows.services.capacity.parking import CapacityPlane
         from flows.services.notices import NoticeOutbox
@@ -37,6 +37,7 @@ class FlowsConfig(AppConfig):
         for watch in (pump.WATCH, *debounced.WATCHES, measures.watch()):
             registry.register_watch(watch)
         children.register()
+        registry.register_watch(bulk.WATCH)
         registry.register_belongings(BELONGINGS, SPANS)
         registry.register_watch(retention.WATCH)
         registry.register_watch(liveness.watch())

@@ -23,6 +23,7 @@ from flows.core.errors import (
 from flows.core.misuse import (
     AdmissionRefused,
     BadRetention,
+    CannotBulk,
     CannotHold,
     CannotRedeliver,
     CannotRepair,
@@ -62,6 +63,7 @@ __all__ = [
     "AdmissionRefused",
     "AmbiguousOutcome",
     "BadRetention",
+    "CannotBulk",
     "CannotHold",
     "CannotMigrate",
     "CannotRedeliver",

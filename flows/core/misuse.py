@@ -123,6 +123,12 @@ class UnknownDependency(UsageError):
         )
 
 
+class CannotBulk(UsageError):
+    """What is to be done to many runs cannot be: no such verb or filter, none of them, or too many."""
+
+    code = "CANNOT_BULK"
+
+
 class CannotHold(UsageError):
     """What is to be held, or lifted, is nothing that can be."""
 

@@ -3,6 +3,7 @@
 #: Modules here that bring verbs of their own: `add(verb)` makes their parsers, `do(verb, **options)` answers with a `verbs.Report`.
 MODULES = (
     "budgets",
+    "bulk",
     "calendars",
     "children",
     "commitments",

@@ -2,6 +2,7 @@
 
 from flows.models.activity import Activity, Attempt
 from flows.models.budget import Budget, BudgetEntry
+from flows.models.bulk import Bulk, BulkItem
 from flows.models.calendar import Calendar
 from flows.models.candidate import Candidate
 from flows.models.capacity import Deferred, Dependency, Limit, Slot, StartKey
@@ -33,6 +34,8 @@ __all__ = [
     "Branch",
     "Budget",
     "BudgetEntry",
+    "Bulk",
+    "BulkItem",
     "Calendar",
     "Candidate",
     "Commitment",

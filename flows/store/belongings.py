@@ -43,6 +43,11 @@ BELONGINGS = (
     Belonging("outlast_attempt", "activity_seq, number", values=("late_result",)),
     Belonging("outlast_activity", "seq", values=("notes", "result")),
     Belonging("outlast_deferred", "workflow_id"),
+    Belonging(
+        "outlast_bulk_item",
+        "bulk_id",
+        unfinished="t.done_at IS NULL AND EXISTS (SELECT FROM outlast_bulk b WHERE b.id = t.bulk_id AND b.status = 'running')",
+    ),
     Belonging("outlast_session_link", "id"),
     Belonging("outlast_transition", "seq"),
     Belonging(
