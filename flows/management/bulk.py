@@ -35,7 +35,7 @@ def add(verb: verbs.Verb) -> None:
         )
 
 
-def do(verb: str, *, database: str | None, what: str, **options: Any) -> verbs.Report:
+def do(_verb: str, *, database: str | None, what: str, **options: Any) -> verbs.Report:
     """The list, or what became of one.
 
     Raises:
