@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("outlast_flows", "0023_liveness"),
+        ("outlast_flows", "0024_erasing"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
