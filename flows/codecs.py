@@ -63,6 +63,10 @@ class AesGcm:
         sealed = self._keys[self._newest].encrypt(nonce, text.encode(), BOUND)
         return {ENVELOPE: self.name, "key": self._newest, "data": base64.b64encode(nonce + sealed).decode("ascii")}
 
+    def is_current(self, envelope: Mapping[str, Any]) -> bool:
+        """Whether it was sealed with the newest key."""
+        return envelope.get(ENVELOPE) == self.name and envelope.get("key") == self._newest
+
     def open(self, envelope: Mapping[str, Any]) -> str:
         if envelope.get(ENVELOPE) != self.name:
             raise PayloadError("a stored value", f"was written by the codec {envelope.get(ENVELOPE)!r:.40}, not by {self.name}")

@@ -236,3 +236,12 @@ class NobodyErases(UsageError):
         super().__init__(
             "Say who erases: by= must be a user of this project, for the log names them, and nothing brings the values back."
         )
+
+
+class NoCodec(UsageError):
+    """No codec is configured, so there is nothing to seal with."""
+
+    code = "NO_CODEC"
+
+    def __init__(self) -> None:
+        super().__init__('OUTLAST["CODEC"] names no codec, so there is nothing to seal with (docs/how-to/encryption.md).')

@@ -47,7 +47,7 @@ class Codec(Protocol):
         """The envelope of a JSON text: JSON itself, with `"$outlast"` naming what opens it. The same text may give another one each time."""
 
     def open(self, envelope: Mapping[str, Any]) -> str:
-        """The JSON text in an envelope.
+        """The JSON text in an envelope. (One with `is_current(envelope) -> bool` also says what `flows codec rotate` need not write anew.)
 
         Raises:
             PayloadError: it was sealed by a codec or with a key that is not configured here, or it was altered.
@@ -63,6 +63,11 @@ class _Used:
 def use(codec: Codec | None) -> None:
     """From now on, values are stored by this codec; None: plain. What is stored already stays as it is."""
     _Used.codec = codec
+
+
+def seals() -> bool:
+    """Whether values are stored by a codec."""
+    return _Used.codec is not None
 
 
 def encode(value: Any, producer: str, max_bytes: int = MAX_RESULT_BYTES) -> str:
@@ -125,6 +130,34 @@ def decode(value: Any) -> Any:
             )
         return decode(json.loads(_Used.codec.open(value)))
     return value
+
+
+def reseal(stored: Any, *, whole: bool = True) -> Any:
+    """A stored value as it would be stored today; the same object where it is so already. For several that lie inside another one, too.
+
+    Args:
+        whole: it is stored by `encode`, so a plain one is sealed; False: only what is sealed inside it is sealed anew.
+    Raises:
+        PayloadError: it was sealed by a codec, or with a key, that is not configured here, or it was altered.
+    """
+    codec = _Used.codec
+    if codec is None or stored is None or is_erased(stored):
+        return stored
+    kind = stored.get(ENVELOPE) if isinstance(stored, dict) else None
+    if kind is not None and kind != "json":
+        current = getattr(codec, "is_current", None)
+        return stored if current is not None and current(stored) else dict(codec.seal(codec.open(stored)))
+    return dict(codec.seal(_plain(stored))) if whole else _inner(stored)
+
+
+def _inner(stored: Any) -> Any:
+    if isinstance(stored, dict) and ENVELOPE not in stored:
+        made = {name: reseal(item, whole=False) for name, item in stored.items()}
+        return stored if all(made[name] is item for name, item in stored.items()) else made
+    if isinstance(stored, list):
+        items = [reseal(item, whole=False) for item in stored]
+        return stored if all(new is old for new, old in zip(items, stored, strict=True)) else items
+    return stored
 
 
 def is_erased(stored: Any) -> bool:

@@ -6,6 +6,7 @@ MODULES = (
     "bulk",
     "calendars",
     "children",
+    "codec",
     "commitments",
     "dependencies",
     "erasing",
