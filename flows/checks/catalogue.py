@@ -34,7 +34,7 @@ CATALOGUE: dict[str, str] = {
     "W105": "the record's tables are not those of this code",
     "W106": "a policy that a flow names and nobody has published",
     "W107": "a group or a permission that a flow or a setting names, and that does not exist",
-    "W108": "a user for whom events begin runs, and who does not exist or is not active",
+    "W108": "a user for whom events or a schedule begin runs, and who does not exist or is not active",
     "W109": "a secret of webhooks that is not set",
     "W110": "the time zones of the package are older than the system's",
     "W111": "Celery acknowledges late",

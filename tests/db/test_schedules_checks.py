@@ -10,11 +10,12 @@ import pytest
 
 from flows import Schedule as Declared
 from flows import minutes
-from flows.checks import check_schedule_names, check_schedules, check_zones, schedules
+from flows.checks import check_schedule_names, check_schedules, check_started_by, check_zones, schedules
 from flows.core import declared as declarations
 from flows.models import Schedule
 from flows.services import missing
 from flows.testing import LocalWorker
+from tests.factories import person
 from tests.support.scheduling import NAME, Declare, made, quick
 
 pytestmark = pytest.mark.req("M1", "G5")
@@ -116,3 +117,14 @@ def test_a_calendar_that_nobody_has_published_is_named(worker: LocalWorker, decl
     Declared(NAME, quick(declare), every=minutes(1), user="ann", calendar="nowhere")
     (one,) = missing.calendars([], "default")
     assert (one.where, "'nowhere'" in one.message) == (NAME, True)
+
+
+def test_a_user_who_is_not_there_is_said(worker: LocalWorker, declare: Declare) -> None:
+    flow = quick(declare)
+    for name, user in (("with-nobody", "t-nobody"), ("with-ann", "ann"), ("without", "")):
+        Declared(name, flow, every=minutes(1), user=user)
+    person("ann")
+    (message,) = [one for one in check_started_by(databases=["default"]) if "Schedule" in one.msg]
+    assert (message.id, "with-nobody" in message.msg, "t-nobody" in message.msg, bool(message.hint)) == (
+        "outlast_flows.W108", True, True, True,
+    )  # fmt: skip
