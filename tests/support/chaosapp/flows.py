@@ -25,7 +25,7 @@ from flows import (
     minutes,
     seconds,
 )
-from tests.support.chaosapp import asked, budgets, fans, flood, moving, patience, released, scarce, sleeper, voyage  # noqa: F401 - their flows are found with these
+from tests.support.chaosapp import asked, budgets, fans, flood, moving, outside, patience, released, scarce, sleeper, voyage  # noqa: F401 - their flows are found with these
 from tests.support.chaosapp.activities import choose, fatal, hanging, held, shaky, slow, stuck, touch
 
 QUICKLY = Retry(max_attempts=5, initial=timedelta(milliseconds=100), jitter=0)
