@@ -20,7 +20,7 @@ from tests.support.chaosapp import journal
 from tests.support.chaosapp.outside import Building, Endless, Gathered, Hooked
 from tests.support.processes import ALIAS, Site
 
-RUNS, HOOKS = 20, 40
+RUNS, HOOKS = 12, 24
 SECRET = signing.secrets("standard")[0]
 SOURCE = {"SCHEME": "standard", "SECRETS": ["env:CHAOS_SECRET"], "EVENT": "chaos.hooked", "KEY": "body.key"}
 
@@ -53,7 +53,7 @@ def test_a_job_is_started_once_and_its_answer_counts_once(site: Site) -> None:
 def test_each_run_of_an_endless_one_is_followed_by_one(site: Site) -> None:
     run = site.start(Endless, {"left": RUNS}, key="e")
     ended = "SELECT count(*)::int FROM outlast_workflow WHERE status = 'complete'"
-    for share in (5, 12):
+    for share in (4, 8):
         worker = site.worker(ready=False)
         site.wait(f"{share} runs", lambda share=share: site.rows(ended)[0][0] >= share)
         worker.kill()
@@ -100,7 +100,7 @@ def test_what_a_sender_was_told_is_there_and_what_it_sends_again_counts_once(mak
     for sender in senders:
         sender.start()
     try:
-        for share in (8, 20):
+        for share in (6, 14):
             site.wait(f"{share} answers", lambda share=share: len(told) >= share)
             site.procs.processes["web"].kill()
             site.procs.start("web", env=web_env)
