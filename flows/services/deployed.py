@@ -59,7 +59,9 @@ def _way_out(shape: store.Shape, kind: str) -> str:
         keep = f"Keep the class of version {version} beside the newer one until they have ended"
         if steps:
             return f"{keep}."
-        return f"{keep}, or write migrate_from = {{{version}: …}} in the Meta of a newer version."
+        found = any(name == flow for name, _ in registry.known())
+        where = "" if found else " No version of it is loaded here: flows are found in <app>/flows.py, and in what that imports."
+        return f"{keep}, or write migrate_from = {{{version}: …}} in the Meta of a newer version.{where}"
     if steps:
         return f"`manage.py flows migrate --flow {flow} --from {version}`, or put the old shape of version {version} back."
     return f"Raise Meta.version and write migrate_from = {{{version}: …}}, or put the old shape of version {version} back."

@@ -210,6 +210,7 @@ def test_a_version_that_was_removed_under_live_runs(worker: LocalWorker, declare
         assert (code, message) == ("outlast_flows.E122", "1 live run of t-checked@1 (only) needs version 1, which is not loaded.")
         assert "Keep the class of version 1" in hint
         assert "migrate_from = {1: …}" in hint
+        assert ("flows are found in <app>/flows.py" in hint) is not newer
     unload(two)
     version(declare, NAME, 2, nodes("a", "b"), migrate_from={1: {}})
     assert found() == []

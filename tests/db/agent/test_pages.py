@@ -16,7 +16,7 @@ from flows.core import definition as declared
 from flows.models import JournalEntry
 
 DOCS = Path(__file__).parents[3] / "docs" / "how-to"
-BLOCK = re.compile(r"^```python\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```python\n# (\S+?)(?:, continued)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -49,6 +49,7 @@ def test_the_page_about_pydantic_ai_runs(written: Any, transactional_db: None) -
     pytest.importorskip("pydantic_ai", reason="pip install 'outlast[pydantic-ai]'")
     modules = written("pydantic-ai.md")
     assert checks.check_flows(None) == []
+    assert {"Complaint", "Film"} <= set(vars(modules["yourapp.flows"])), "where flows are found"
     modules["tests.test_complaint"].test_the_customer_gets_an_answer(None)
     assert list(JournalEntry.objects.order_by("number").values_list("kind", "name")) == [
         ("model", "cashier__model.request.test:test"),
