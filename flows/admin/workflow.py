@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows import registry
-from flows.admin import children, controlling, migrating, rendering, ways, workflow_filters, workflow_page
+from flows.admin import children, controlling, migrating, rendering, ways, workflow_filters, workflow_more, workflow_page
 from flows.admin.paging import Pages
 from flows.admin.read_only import ReadOnlyAdmin, Shown, as_uuid
 from flows.admin.reasoned import ReasonedForm
@@ -108,8 +108,41 @@ class WorkflowAdmin(ReadOnlyAdmin):
             path(f"<path:object_id>/{verb}/", view(self.control_view), {"verb": verb}, name=f"outlast_flows_workflow_{verb}")
             for verb in controlling.VERBS
         ]
+        more = [
+            path("<path:object_id>/context/", view(self.context_view), name="outlast_flows_workflow_context"),
+            path("<path:object_id>/raw/", view(self.raw_view), name="outlast_flows_workflow_raw"),
+        ]
         migrate = path("<path:object_id>/migrate/", view(self.migrate_view), name="outlast_flows_workflow_migrate")
-        return [migrate, *verbs, *super().get_urls()]
+        return [migrate, *more, *verbs, *super().get_urls()]
+
+    def context_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The context that its next attempt would get."""
+        obj = self._seen(request, object_id)
+        request.current_app = self.admin_site.name
+        context = {
+            **self.admin_site.each_context(request),
+            **workflow_more.context(obj, self.alias),
+            "opts": self.opts,
+            "original": Shown(obj),
+            "page_url": self.url("outlast_flows_workflow_change", obj.pk),
+            "title": gettext("The context of its next attempt"),
+            "subtitle": str(Shown(obj)),
+            "media": self.media,
+        }
+        response = TemplateResponse(request, "admin/outlast_flows/workflow/context.html", context)
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    def raw_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """All that is known of it, as JSON."""
+        return workflow_more.as_json(self._seen(request, object_id), self.alias)
+
+    def _seen(self, request: HttpRequest, object_id: str) -> Workflow:
+        """The row, for who may see it; these pages only show."""
+        obj = self._row(request, object_id)
+        if request.method not in ("GET", "HEAD") or not self.has_view_permission(request, obj):
+            raise PermissionDenied
+        return obj
 
     def control_view(self, request: HttpRequest, object_id: str, verb: str) -> HttpResponse:
         """Resume, pause, cancel a run, or adopt its policy, by POST only; then back to its page, which says what became of it."""
@@ -186,6 +219,8 @@ class WorkflowAdmin(ReadOnlyAdmin):
             "controls": controls,
             "ways": ways.steps(obj, page["told"], {one["verb"] for one in controls} | migrates, self.alias, self.url),
             "may_migrate": may_migrate,
+            "context_url": self.url("outlast_flows_workflow_context", obj.pk) if obj.active_seq is not None else "",
+            "raw_url": self.url("outlast_flows_workflow_raw", obj.pk),
             "migrate_url": self.url("outlast_flows_workflow_migrate", obj.pk),
             "opts": self.opts,
             "original": Shown(obj),

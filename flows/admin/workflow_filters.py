@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
 from flows import registry
@@ -188,18 +189,18 @@ def looked_through(asked: Mapping[str, str]) -> int:
 
 def chips(request: HttpRequest, using: str) -> list[dict[str, Any]]:
     """The counts of statuses, then of what is waited for, each with the address of its list and whether it is the one that is shown."""
-    statuses, waits = counts.count(using)
-    found = [_chip(request, "status", status.value, statuses[status.value]) for status in Status]
-    return found + [
-        _chip(request, "wait", kind, waits[kind]) for kind in WAIT_KINDS if waits[kind] or request.GET.get("wait") == kind
-    ]
+    return chips_of(*counts.count(using), request.GET)
 
 
-def _chip(request: HttpRequest, name: str, value: str, number: int) -> dict[str, Any]:
-    shown = request.GET.get(name) == value
-    query = request.GET.copy()
-    for stale in ("p", "e", name):
-        query.pop(stale, None)
+def chips_of(statuses: Mapping[str, int], waits: Mapping[str, int], asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same of counts that were read. `asked`: the query of the list, which stays narrowed as it is by the rest."""
+    found = [_chip(asked, "status", status.value, statuses[status.value]) for status in Status]
+    return found + [_chip(asked, "wait", kind, waits[kind]) for kind in WAIT_KINDS if waits[kind] or asked.get("wait") == kind]
+
+
+def _chip(asked: Mapping[str, Any], name: str, value: str, number: int) -> dict[str, Any]:
+    shown = asked.get(name) == value
+    query = {other: asked[other] for other in asked if other not in ("p", "e", name)}
     if not shown:
         query[name] = value
     return {
@@ -207,7 +208,7 @@ def _chip(request: HttpRequest, name: str, value: str, number: int) -> dict[str,
         "value": value,
         "chip": value if name == "status" else "open",
         "count": amount(number),
-        "query": f"?{query.urlencode()}",
+        "query": f"?{urlencode(query)}",
         "shown": shown,
     }
 

@@ -17,6 +17,7 @@ from flows.models.log import Transition
 from flows.models.measure import Latency, Measure, MeasuredNode, RollUp
 from flows.models.notice import Notice
 from flows.models.operation import Operation, Resolution
+from flows.models.overview import Overview
 from flows.models.part import Part
 from flows.models.policy import Competence, CompetenceOpening, CurrentRelease, Policy, Release
 from flows.models.retention import Archived, KeptKey, RetentionLook
@@ -62,6 +63,7 @@ __all__ = [
     "Observation",
     "Occurrence",
     "Operation",
+    "Overview",
     "Part",
     "Policy",
     "Redelivery",

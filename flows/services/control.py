@@ -229,7 +229,8 @@ def pause(workflow: Any, *, reason: str = "", by: Any = None, seen: str | None =
 def resume(
     workflow: Any, *, at: str | None = None, reason: str = "", by: Any = None, seen: str | None = None, using: str | None = None
 ) -> Controlled:
-    """Let a paused run go on, or one that is suspended for a person. It becomes ready; the gate decides before anything runs.
+    """Let a paused run go on, or one that is suspended for a person, or that waits for its next attempt: that is made now. It becomes ready;
+    the gate decides before anything runs.
 
     Args:
         at: of a run that a gate has suspended: the node where it goes on, one of those on which that gate stands: the candidate is decided

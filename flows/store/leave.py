@@ -119,7 +119,8 @@ def ask_pause(workflow_id: UUID, using: str) -> bool:
 RESUME = f"""
 WITH old AS (
     SELECT id, status, node, outcome, active_seq FROM outlast_workflow
-    WHERE id = %(id)s::uuid AND (status = 'paused' OR status = 'waiting' AND outcome <> 'WAITING')
+    WHERE id = %(id)s::uuid AND (status = 'paused' OR status = 'waiting' AND (outcome <> 'WAITING' OR EXISTS (
+        SELECT FROM outlast_wait o WHERE o.workflow_id = %(id)s::uuid AND o.closed_at IS NULL AND o.kind = 'retry_window')))
       AND NOT EXISTS (SELECT FROM outlast_operation o
                       WHERE o.workflow_id = %(id)s::uuid AND o.kind = 'effect'
                         AND (o.status = 'in_flight' OR o.status = 'uncertain' AND (%(at)s::text IS NOT NULL OR NOT o.again)))

@@ -200,6 +200,27 @@ def test_a_resume_in_the_retry_window_tries_at_once(worker: LocalWorker, clock: 
     assert status(run)[0] == "complete"
 
 
+def test_a_run_that_waits_for_its_next_attempt_is_resumed_without_a_pause(worker: LocalWorker, clock: Clock) -> None:
+    run = Line.start({})
+    does["one"] = factories.failing(1)
+    worker.run()
+    assert status(run) == ("waiting", "WAITING", "one")
+    assert flows.resume(run, reason="the provider is back")
+    assert Wait.objects.get().status == "satisfied"
+    assert not Timer.objects.exists()
+    assert flows.resume(run).answer == "already"
+    worker.run()
+    assert status(run)[0] == "complete"
+
+
+def test_a_resume_is_no_event(worker: LocalWorker, clock: Clock) -> None:
+    """A run that waits for something else than its next attempt waits on."""
+    run = factories.Ask.start({})
+    worker.run()
+    assert flows.resume(run).answer == "already"
+    assert status(run)[0] == "waiting"
+
+
 def test_a_pause_outlives_the_worker(worker: LocalWorker) -> None:
     """Accepted is accepted: the owner dies before it could follow the pause."""
     run = Line.start({})

@@ -233,3 +233,23 @@ def test_a_resume_beside_a_fire_loses_nothing(worker: LocalWorker, clock: Clock)
             worker.run()
             assert status(run)[0] == "complete"
     assert not Wait.objects.filter(status="open").exists()
+
+
+def test_a_resume_of_the_next_attempt_beside_its_time_makes_one(worker: LocalWorker, clock: Clock) -> None:
+    """Whoever comes second finds nothing to wake: one way out of the wait, and no attempt more than the one."""
+    with racers(2) as (sweep, person):
+        for _ in range(40):
+            run = factories.Line.start({})
+            factories.does["one"] = factories.failing(1)
+            worker.run()
+            assert status(run) == ("waiting", "WAITING", "one")
+            clock.move(hours=1)
+            together((sweep, lambda: sweeps.fire_timers(USING)), (person, lambda run=run: flows.resume(run)))
+            sweeps.fire_timers(USING)
+            worker.run()
+            assert status(run)[0] == "complete"
+            out = Transition.objects.filter(workflow_id=run.id, from_status="waiting").values_list("trigger", flat=True)
+            assert list(out) in (["resume"], ["timer"])
+            assert Transition.objects.filter(workflow_id=run.id, trigger="claim", to_node="one").count() == 2
+    assert not Wait.objects.filter(status="open").exists()
+    assert not Timer.objects.filter(status="pending").exists()
