@@ -31,6 +31,7 @@ TILES: dict[str, tuple[Any, str, bool]] = {
     "breached": (_("Commitments over their deadline"), "commitment_changelist", True),
     "events": (_("Events that nobody took"), "event_changelist?place=unclaimed", True),
     "dependencies": (_("Dependencies that are not healthy"), "dependency_changelist", True),
+    "findings": (_("Orphans"), "finding_changelist", True),
     "holds": (_("Holds"), "hold_changelist", True),
     "workers": (_("Live workers"), "worker_changelist?status=alive", False),
 }

@@ -26,6 +26,7 @@ _ROWS = {
         "observed_at",
     ),
     "dependencies": ("outlast_dependency WHERE status <> 'healthy'", "since"),
+    "findings": ("outlast_finding WHERE closed_at IS NULL AND status = 'open'", "first_seen"),
     "holds": ("outlast_hold WHERE lifted_at IS NULL", "since"),
     "workers": ("outlast_worker WHERE status = 'alive' AND lease_until > statement_timestamp()", "started_at"),
 }

@@ -246,7 +246,9 @@ PAGES = [
         lambda scene: reverse("admin:outlast_flows_workflow_change", args=[scene.stopped.id]) + "?timeline=2&activities=2",
         of_approvals=False,
     ),
-    Screen("workflows-narrowed", at("outlast_flows_workflow_changelist", "?status=waiting&wait=human&age=7d"), of_approvals=False),
+    Screen(
+        "workflows-narrowed", at("outlast_flows_workflow_changelist", "?status=waiting&wait=human&age=7d"), of_approvals=False
+    ),
     Screen("workflows-bounded", at("outlast_flows_workflow_changelist", "?flow=t-page"), of_approvals=False),
     Screen("operations-all", at("outlast_flows_operation_changelist", "?queue=all"), of_approvals=False),
     Screen(

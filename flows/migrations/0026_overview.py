@@ -4,7 +4,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("outlast_flows", "0022_screens")]
+    dependencies = [("outlast_flows", "0025_bulk")]
 
     operations = [
         migrations.CreateModel(
