@@ -44,8 +44,8 @@ def _nobody(by: StartedBy | None, flow: Any, using: str) -> checks.CheckMessage 
 
 
 def _nobody_of(schedule: Schedule, using: str) -> checks.CheckMessage | None:
-    if not isinstance(schedule.user, str) or not schedule.user:
-        return None  # E084, W004
+    if not schedule.user:
+        return None  # W004
     try:
         accountable(schedule.user, using)
     except NobodyAccountable as error:
