@@ -2,7 +2,8 @@
 
 The wheel is built and installed into a fresh virtual environment; `django-admin startproject` makes the project; what is written into it
 are the code blocks of docs/tutorial/first-flow.md, and its commands are run as they stand there. Then both of its flows are run to their end
-by a real worker and Beat, and everything is taken out again: no table, function or type of ours may be left.
+by a real worker and Beat, the tests of docs/how-to/testing.md run with the wheel's pytest plugin, and everything is taken out again: no
+table, function or type of ours may be left.
 
 The last line is JSON: the versions, the seconds of each step. Exit code 0: every step held.
 PYTHON=, VENV= and REQUIREMENTS= choose the pair of Python and Django, as for `make test`.
@@ -148,6 +149,10 @@ class Adoption:
             for _, file in files:
                 file.close()
 
+    def tests(self) -> None:
+        host.write_tests(self.site)
+        self.sh("python", "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider")
+
     def uninstall(self) -> None:
         for label in ("outlast_approvals", "outlast_flows"):
             self.manage("migrate", label, "zero", "--verbosity", "0")
@@ -166,7 +171,7 @@ def main() -> int:
     with demo_setup.own_folder("adopt") as folder:
         adoption = Adoption(folder, demo_setup.own_servers(folder))
         try:
-            for name in ("build", "install", "project", "adopt", "run", "uninstall"):
+            for name in ("build", "install", "project", "adopt", "run", "tests", "uninstall"):
                 adoption.step(name, getattr(adoption, name))
         except DemoError as error:
             print(error, file=sys.stderr)

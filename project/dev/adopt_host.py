@@ -9,6 +9,7 @@ from project.dev.demo_setup import ROOT, DemoError
 
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-flow.md"
 APPROVALS = ROOT / "docs" / "how-to" / "approvals.md"
+TESTING = ROOT / "docs" / "how-to" / "testing.md"
 BLOCK = re.compile(r"^```python\n# (\S+?\.py)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 #: What a project on PostgreSQL has before it hears of us. Its addresses come from the environment of `make adopt`.
@@ -142,6 +143,18 @@ def write(site: Path) -> None:
     )
     (site / "reviewers.py").write_text(lines)
     (site / "drive.py").write_text(DRIVE)
+
+
+def write_tests(site: Path) -> None:
+    """The tests of the how-to, and the two lines of configuration that it names."""
+    blocks = BLOCK.findall(page(TESTING))
+    if not blocks:
+        raise DemoError("docs/how-to/testing.md has no block that names its file")
+    for name, text in blocks:
+        with (site / name).open("a") as file:
+            file.write(MARK + text)
+    (found,) = re.findall(r"^```ini\n(.*?)^```$", page(TESTING), re.MULTILINE | re.DOTALL)
+    (site / "pytest.ini").write_text(found)
 
 
 def remove(site: Path) -> None:

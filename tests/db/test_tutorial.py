@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unittest
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,8 @@ from approvals.models import Request
 from flows.management import words
 from flows.models import Workflow
 from flows.testing import LocalWorker
-from tests.docs.test_code_blocks import APPROVALS, OPERATE, TUTORIAL, blocks, tutorial
+from tasks.testing import kit
+from tests.docs.test_code_blocks import APPROVALS, OPERATE, TESTING, TUTORIAL, blocks, tutorial
 from tests.factories import offer
 
 
@@ -116,3 +118,20 @@ def test_the_test_that_the_how_to_shows_passes(written: dict[str, Any], worker: 
     names["test_shipping_asks_a_person_after_three_days"]()
     run = Workflow.objects.get()
     assert (run.status, run.outcome, run.error_code) == ("waiting", "HUMAN_REQUIRED", "WAIT_EXPIRED")
+
+
+def test_the_tests_of_the_page_about_testing_pass(written: dict[str, Any], worker: LocalWorker) -> None:
+    """Those with workers of their own in processes aside: there are none here."""
+    worker.stop()
+    first, _, without_pytest = blocks(TESTING)
+    names: dict[str, Any] = {"__name__": "yourapp.tests"}
+    exec(first, names)  # our own documentation
+    shown = [name for name in names if name.startswith("test_")]
+    assert len(shown) == 4
+    for name in shown:
+        with kit() as outlast:
+            names[name](outlast)
+    exec(without_pytest, names)
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(names["ShippingTests"]).run(result)
+    assert (result.testsRun, result.errors, result.failures) == (1, [], [])

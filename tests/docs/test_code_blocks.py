@@ -37,6 +37,7 @@ RELEASES = ROOT / "docs" / "how-to" / "releases.md"
 JOBS = ROOT / "docs" / "how-to" / "jobs.md"
 COMPOSITION = ROOT / "docs" / "how-to" / "composition.md"
 VERSIONS = ROOT / "docs" / "how-to" / "versions.md"
+TESTING = ROOT / "docs" / "how-to" / "testing.md"
 OPERATE = ROOT / "docs" / "how-to" / "operate.md"
 NODES = ROOT / "docs" / "reference" / "nodes.md"
 PAGES = [ROOT / "README.md", NODES, *sorted(ROOT.glob("docs/tutorial/*.md")), *sorted(ROOT.glob("docs/how-to/*.md"))]
