@@ -56,6 +56,12 @@ METRICS: dict[str, Metric] = {
         Metric("outlast_doubt_oldest_seconds", "Since when the oldest of them is in doubt.", _FLOW),
         Metric("outlast_commitments", "Live commitments.", _FLOW),
         Metric("outlast_commitments_breached", "Live commitments that are over their deadline.", _FLOW),
+        Metric(
+            "outlast_orphans",
+            "Open findings of the liveness scan; some are about no workflow.",
+            (*_FLOW, "kind", "team"),
+        ),
+        Metric("outlast_orphan_oldest_seconds", "Since when the oldest of them was found.", (*_FLOW, "kind", "team")),
         Metric("outlast_reviewers_waiting", "Requests that wait for an answer, by whom they ask.", ("kind", "audience")),
         Metric("outlast_reviewers_oldest_seconds", "Age of the oldest of them.", ("kind", "audience")),
         Metric("outlast_day_seconds", "Where the time of workflows went.", (*_FLOW, "bucket")),

@@ -10,7 +10,20 @@ from flows.management import given, verbs, words
 from flows.services import figures
 from flows.services.figures import Everything, Figures, Kept
 
-TITLES = ("flow", "started", "complete", "live", "oldest", "tries/visit", "woken p95", "stale", "in doubt", "owed", "breached")
+TITLES = (
+    "flow",
+    "started",
+    "complete",
+    "live",
+    "oldest",
+    "tries/visit",
+    "woken p95",
+    "stale",
+    "stuck",
+    "in doubt",
+    "owed",
+    "breached",
+)
 WAITS = ("flow", "waits", "how many", "oldest", "overdue", "looks first", "decides")
 OBJECTIVES = ("flow", "objective", "within", "promised", "kept", "of", "late by")
 
@@ -50,7 +63,13 @@ def _data(one: Figures) -> dict[str, Any]:
     data["wake"] = {str(share): bound if math.isfinite(bound) else None for share, bound in one.wake.items()}
     data["waits"] = [{**dataclasses.asdict(wait), "looks": wait.looks, "decides": wait.decides} for wait in one.waits]
     data["objectives"] = [{**dataclasses.asdict(kept), "kept": kept.kept, "breached": kept.breached} for kept in one.objectives]
-    return {**data, "completion": one.completion, "amplification": one.amplification, "breach_rate": one.breach_rate}
+    return {
+        **data,
+        "completion": one.completion,
+        "amplification": one.amplification,
+        "breach_rate": one.breach_rate,
+        "orphan_rate": one.orphan_rate,
+    }
 
 
 def _name(one: Figures) -> str:
@@ -68,6 +87,7 @@ def _line(one: Figures) -> tuple[object, ...]:
         "" if one.amplification is None else f"{one.amplification:.2f}",
         "" if woken is None else f"≤ {span(woken)}",
         one.stale,
+        one.stuck,
         one.in_doubt,
         one.owed,
         one.breached,

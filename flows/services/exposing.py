@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from flows import registry
 from flows.core import measures as core
+from flows.core.liveness import KINDS
 from flows.core.metrics import Sample
 from flows.core.protocol import WAIT_KINDS
 from flows.services import clock, figures, identify, measures
@@ -72,12 +73,17 @@ def _now(there: Now) -> Iterator[Sample]:
         yield Sample("outlast_wait_oldest_seconds", (*place, wait.kind, means.alert), wait.oldest)
         yield Sample("outlast_waits_overdue", (*place, wait.kind, means.alert, means.escalation), wait.overdue)
     for owing in there.owing:
-        place = (owing.flow, str(owing.version))
-        if owing.what == "doubt":
+        place = (owing.flow, str(owing.version) if owing.flow else "")
+        what, _, kind = owing.what.partition(":")
+        if what == "orphan":
+            labels = (*place, kind, KINDS[kind].first if kind in KINDS else "")
+            yield Sample("outlast_orphans", labels, owing.count)
+            yield Sample("outlast_orphan_oldest_seconds", labels, owing.oldest)
+        elif what == "doubt":
             yield Sample("outlast_operations_in_doubt", place, owing.count)
             yield Sample("outlast_doubt_oldest_seconds", place, owing.oldest)
         else:
-            yield Sample("outlast_commitments" if owing.what == "owed" else "outlast_commitments_breached", place, owing.count)
+            yield Sample("outlast_commitments" if what == "owed" else "outlast_commitments_breached", place, owing.count)
 
 
 def _running(using: str) -> Iterator[Sample]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -80,6 +79,7 @@ class Figures:
         attempts, visits, amplification: tries, activities begun, and the one by the other. wakes: how many, and by share within which span.
         stale: refusals because the goal had changed. live: status → how many. oldest, unmoved: of live runs. waits: open ones, by kind.
         in_doubt, owed, breached: now; the first is the backlog of reconciliation. breach_rate: share of what is owed that is over its deadline.
+        stuck: orphans that are open now. orphans: those found in the time; orphan_rate: for each run that was started.
         objectives: those that are declared.
     """
 
@@ -100,6 +100,8 @@ class Figures:
     in_doubt: int
     owed: int
     breached: int
+    stuck: int
+    orphans: int
     objectives: list[Kept] = field(default_factory=list)
 
     @property
@@ -117,6 +119,11 @@ class Figures:
     def breach_rate(self) -> float | None:
         """The share of what is owed now that is over its deadline."""
         return self.breached / self.owed if self.owed else None
+
+    @property
+    def orphan_rate(self) -> float | None:
+        """Orphans that were found for each run that was started."""
+        return self.orphans / self.started if self.started else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +159,19 @@ def figures(*, flow: str | None = None, hours: int = 24, using: str | None = Non
     """
     alias = identify.alias(using)
     found = measures.measured(flow=flow, hours=hours, using=alias)
-    return of(found, now(alias), measures.objectives(), flow)
-
-
-def of(found: Measured, there: Now, promised: Mapping[tuple[str, int], Objectives], flow: str | None = None) -> Everything:
-    """The figures of what was measured and of what is there."""
+    promised, orphans = measures.objectives(), store.found(found.start, found.end, alias)
+    there = now(alias)
     rows: list[LiveRuns | OpenWaits | Owing] = [*there.live, *there.waits, *there.owing]
     places = {*found.flows, *((one.flow, one.version) for one in rows)}
-    listed = [_of(found.of(*place), there, promised.get(place), place) for place in sorted(places) if flow in (None, place[0])]
+    listed = [
+        _of(found.of(*place), there, promised.get(place), orphans.get(place, 0), place)
+        for place in sorted(places)
+        if place[0] and flow in (None, place[0])
+    ]
     return Everything(found.start, found.end, listed)
 
 
-def _of(found: Measured, there: Now, promise: Objectives | None, place: tuple[str, int]) -> Figures:
+def _of(found: Measured, there: Now, promise: Objectives | None, orphans: int, place: tuple[str, int]) -> Figures:
     def mine(rows: list[Any]) -> list[Any]:
         return [one for one in rows if (one.flow, one.version) == place]
 
@@ -187,6 +195,8 @@ def _of(found: Measured, there: Now, promise: Objectives | None, place: tuple[st
         in_doubt=owing.get("doubt", 0),
         owed=owing.get("owed", 0),
         breached=owing.get("breached", 0),
+        stuck=sum(count for what, count in owing.items() if what.startswith("orphan:")),
+        orphans=orphans,
         objectives=kept(found, promise),
     )
 

@@ -1,8 +1,9 @@
-"""What is there now, for figures: live runs, open waits, what is in doubt and owed, workers, the clock. Live rows only are read."""
+"""What is there now, for figures: live runs, open waits, what is in doubt, owed and orphaned, workers, the clock. Live rows only are read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from flows.models.commitment import LIVE as OWED
 from flows.store.sql import literals, run
@@ -44,6 +45,10 @@ UNION ALL
 SELECT 'breached', w.flow_name, w.flow_version, count(*)::int, {_AGE.format(moment="min(c.breached_at)")}
 FROM outlast_commitment c JOIN outlast_workflow w ON w.id = c.workflow_id
 WHERE c.status IN ({literals(OWED)}) AND c.breached_at IS NOT NULL GROUP BY 2, 3
+UNION ALL
+SELECT 'orphan:' || f.kind, coalesce(w.flow_name, ''), coalesce(w.flow_version, 0), count(*)::int, {_AGE.format(moment="min(f.first_seen)")}
+FROM outlast_finding f LEFT JOIN outlast_workflow w ON w.id = f.workflow_id
+WHERE f.closed_at IS NULL AND f.status = 'open' GROUP BY 1, 2, 3
 """
 
 #: (what, name, how many, age in seconds): ready runs and live workers by queue, and the last tick. Both of these count in real time.
@@ -54,6 +59,13 @@ SELECT 'workers', q.queue, count(*)::int, NULL FROM outlast_worker k CROSS JOIN 
 WHERE k.status = 'alive' AND k.lease_until > statement_timestamp() GROUP BY 2
 UNION ALL
 SELECT 'tick', '', 1, extract(epoch FROM statement_timestamp() - ticked_at)::float8 FROM outlast_tick
+"""
+
+
+#: How many orphans were found between two moments, by flow and version; those that are about no run are in nobody's figures.
+FOUND = """
+SELECT w.flow_name, w.flow_version, count(*)::int FROM outlast_finding f JOIN outlast_workflow w ON w.id = f.workflow_id
+WHERE f.first_seen >= %(start)s::timestamptz AND f.first_seen < %(end)s::timestamptz GROUP BY 1, 2
 """
 
 
@@ -83,7 +95,9 @@ class OpenWaits:
 
 @dataclass(frozen=True, slots=True)
 class Owing:
-    """`what`: doubt (operations of which nobody knows whether they happened), owed, breached (commitments). How many, age of the oldest."""
+    """`what`: doubt (operations of which nobody knows whether they happened), owed, breached (commitments), orphan:KIND (open findings; those
+    that are about no run have no flow). How many, age of the oldest.
+    """
 
     what: str
     flow: str
@@ -115,6 +129,11 @@ def open_waits(using: str) -> list[OpenWaits]:
 def owing(using: str) -> list[Owing]:
     """What is in doubt, and what is owed, now."""
     return [Owing(*row) for row in run("owing", OWING, {}, using)]
+
+
+def found(start: datetime, end: datetime, using: str) -> dict[tuple[str, int], int]:
+    """(flow, version) → how many orphans were found then."""
+    return {(row[0], row[1]): row[2] for row in run("orphans found", FOUND, {"start": start, "end": end}, using)}
 
 
 def running(using: str) -> list[Running]:
