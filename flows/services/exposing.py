@@ -76,9 +76,9 @@ def _now(there: Now) -> Iterator[Sample]:
         place = (owing.flow, str(owing.version) if owing.flow else "")
         what, _, kind = owing.what.partition(":")
         if what == "orphan":
-            labels = (*place, kind, KINDS[kind].first if kind in KINDS else "")
-            yield Sample("outlast_orphans", labels, owing.count)
-            yield Sample("outlast_orphan_oldest_seconds", labels, owing.oldest)
+            whose = (*place, kind, KINDS[kind].first if kind in KINDS else "")
+            yield Sample("outlast_orphans", whose, owing.count)
+            yield Sample("outlast_orphan_oldest_seconds", whose, owing.oldest)
         elif what == "doubt":
             yield Sample("outlast_operations_in_doubt", place, owing.count)
             yield Sample("outlast_doubt_oldest_seconds", place, owing.oldest)
