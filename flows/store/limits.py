@@ -163,7 +163,7 @@ def awaited(using: str) -> list[tuple[int, str]]:
     return [(row[0], row[1]) for row in run("awaited limits", AWAITED, {}, using)]
 
 
-#: A look that was asked for and did not come is asked for again.
+#: A look that was asked for and did not come is asked for again. The disk is not waited for: a note that a crash of the server loses is made again.
 ARM = f"""
 UPDATE outlast_limit l SET look_at = flows_now() + %(seconds)s::float8 * interval '1 second'
 WHERE l.id = ANY (ARRAY (
@@ -171,6 +171,7 @@ WHERE l.id = ANY (ARRAY (
         WHERE l.id = ANY (%(limits)s::bigint[])
           AND (l.look_at IS NULL OR l.look_at <= flows_now() OR l.look_at > flows_now() + interval '5 seconds')
           AND {QUEUED} FOR NO KEY UPDATE SKIP LOCKED))
+    AND set_config('synchronous_commit', 'off', true) = 'off'
 RETURNING l.id
 """
 
