@@ -14,10 +14,12 @@ from flows.store.sql import literals, run
 #: Open waits for capacity, in the words of the index.
 WAITING = f"o.closed_at IS NULL AND o.kind IN ({literals(sorted(CAPACITY))})"
 
-#: Somebody who waits under the label of `l` can be let in.
-QUEUED = f"""EXISTS (
-    SELECT FROM outlast_wait o JOIN outlast_workflow q ON q.id = o.workflow_id
-    WHERE o.key = l.label AND {WAITING} AND q.status = 'waiting' AND q.outcome = 'WAITING')"""
+#: Somebody who waits under the label of `l` can be let in. Where nothing is known of the tables yet, an EXISTS and a join would be planned as a
+#: hash of whoever waits for anything; a value that is looked up is looked up.
+QUEUED = f"""coalesce((
+    SELECT true FROM outlast_wait o
+    WHERE o.key = l.label AND {WAITING}
+      AND (SELECT q.status = 'waiting' AND q.outcome = 'WAITING' FROM outlast_workflow q WHERE q.id = o.workflow_id) LIMIT 1), false)"""
 
 FIND = f"""
 SELECT g.n::int, l.id, l.size, l.lasting, l.rate, l.burst, d.status, d.trial_workflow, d.allowed, d.ceiling,

@@ -96,9 +96,10 @@ def lock_free(limit: int, size: int, count: int, using: str) -> list[int]:
     return [row[0] for row in run("lock free slots", LOCK_FREE, {"limit": limit, "size": size, "count": count}, using)]
 
 
+#: The status is only looked at (`|| ''`): read by its index, over tables of which nothing is known yet, each look would read whoever waits.
 WAITERS = f"""
 SELECT o.id, w.id, w.active_seq FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
-WHERE o.key = %(label)s AND {WAITING} AND o.epoch = w.epoch AND w.status = 'waiting' AND w.outcome = 'WAITING'
+WHERE o.key = %(label)s AND {WAITING} AND o.epoch = w.epoch AND w.status || '' = 'waiting' AND w.outcome = 'WAITING'
   AND NOT {holds.held("w")}
 ORDER BY o.priority DESC, o.deadline_at, o.id LIMIT %(count)s::int
 FOR NO KEY UPDATE OF w SKIP LOCKED

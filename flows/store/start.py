@@ -60,7 +60,7 @@ WITH given AS (
         %(parent)s::uuid, %(depth)s::smallint, CASE WHEN %(ledgers)s::uuid[] IS NOT NULL THEN %(ledgers)s::uuid[] || id END,
         %(chain)s::uuid, %(tenant)s, %(started_by)s
     FROM given
-    WHERE NOT EXISTS (SELECT FROM outlast_key gone WHERE gone.flow = %(flow)s AND gone.key = given.key)
+    WHERE (SELECT gone.workflow_id FROM outlast_key gone WHERE gone.flow = %(flow)s AND gone.key = given.key) IS NULL
     ORDER BY key NULLS LAST, id
     ON CONFLICT (flow_name, key) WHERE key IS NOT NULL DO NOTHING
     RETURNING id, key, intent_id, input_digest, status, outcome

@@ -108,6 +108,8 @@ INSERT INTO outlast_commitment (workflow_id, activity_seq, node, visit, name, ki
 SELECT md5('w' || n)::uuid, 1, 'one', 1, 'hold', 'hold', 'r', 'released', true, false, '', '', now(), now(), ''
 FROM generate_series(1, %(count)s) n;
 INSERT INTO outlast_dependency (name, since) SELECT 'd' || n, now() FROM generate_series(1, 2000) n;
+INSERT INTO outlast_key (flow, key, workflow_id, intent_id, input_digest, status, outcome, ended_at, deleted_at)
+SELECT 't-line', 'gone' || n, md5('g' || n)::uuid, md5('g' || n)::uuid, '', 'complete', 'COMPLETE', now(), now() FROM generate_series(1, 2000) n;
 INSERT INTO outlast_start_key (flow, key) SELECT 'f', 'k' || n FROM generate_series(1, 2000) n;
 INSERT INTO outlast_hold (scope, name, by_label, reason, since, lifted_at)
 SELECT 'flow', 'f' || n, '', 'r', now(), now() FROM generate_series(1, 2000) n;
