@@ -165,7 +165,7 @@ def awaited(using: str) -> list[tuple[int, str]]:
     return [(row[0], row[1]) for row in run("awaited limits", AWAITED, {}, using)]
 
 
-#: A look that was asked for and did not come is asked for again. The disk is not waited for: a note that a crash of the server loses is made again.
+#: A look that was asked for and did not come is asked for again. The disk is not waited for: what a crash of the server loses is noted again.
 ARM = f"""
 UPDATE outlast_limit l SET look_at = flows_now() + %(seconds)s::float8 * interval '1 second'
 WHERE l.id = ANY (ARRAY (
