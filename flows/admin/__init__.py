@@ -4,6 +4,7 @@ decide: each decision is a form with a reason, which the same service takes or r
 
 from flows.admin import (
     budgets,
+    bulk,
     calendars,
     commitments,
     dependencies,
@@ -22,6 +23,7 @@ from flows.admin import (
 
 __all__ = [
     "budgets",
+    "bulk",
     "calendars",
     "commitments",
     "dependencies",

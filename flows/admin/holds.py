@@ -155,12 +155,13 @@ class HoldAdmin(DecidingAdmin):
             "media": self.media,
             "title": gettext("Hold work"),
             "decide_form": form,
+            "decide_section": "outlast_flows/includes/hold.html",
             "decide_errors": form.errors,
             "list_url": self.url("outlast_flows_hold_changelist"),
             **(extra_context or {}),
         }
         request.current_app = self.admin_site.name
-        response = TemplateResponse(request, "admin/outlast_flows/hold/add.html", context)
+        response = TemplateResponse(request, "admin/outlast_flows/decided/add.html", context)
         response.headers["Cache-Control"] = "no-store"
         return response
 

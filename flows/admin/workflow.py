@@ -25,6 +25,7 @@ from flows.core import visible
 from flows.core.errors import OutlastError
 from flows.core.protocol import Status, WaitStatus
 from flows.models import Wait, Workflow
+from flows.services import bulk
 
 
 @admin.register(Workflow)
@@ -78,7 +79,12 @@ class WorkflowAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         bound = workflow_filters.looked_through(request.GET.dict())
         chips = workflow_filters.chips(request, self.alias)
-        extra = {"chips": chips, "looked_through": f"{bound:,}" if bound else ""}
+        may = request.GET and request.user.has_perm(bulk.PERMISSION)
+        extra = {
+            "chips": chips,
+            "looked_through": f"{bound:,}" if bound else "",
+            "bulk_url": f"{self.url('outlast_flows_bulk_add')}?{request.GET.urlencode()}" if may else "",
+        }
         return super().changelist_view(request, {**extra, **(extra_context or {})})
 
     def get_search_results(

@@ -20,6 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
+from django.core.exceptions import EmptyResultSet
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
@@ -44,6 +45,10 @@ BATCH = 50
 WATCH_NAME = "bulk"
 #: The code of an item whose verb failed in a way that nobody foresaw; the log has the rest.
 FAULT = "FAULT"
+
+NO_RUN = "No run matches: nothing is to be done."
+#: Codes that say that it is as it was asked for.
+AS_ASKED = ("accepted", "already", "migrated")
 
 Told = tuple[str, str]
 
@@ -153,11 +158,14 @@ def make(
     if unknown := sorted(given.keys() - ARGUMENTS.get(verb, frozenset())):
         raise CannotBulk(f"{verb} takes no {unknown[0]!r:.60}.")
     new = store.New(verb, dict(filter), given, identify.user_key(by), identify.label(by), text)
-    statement, params = runs.order_by().values("id").query.sql_with_params()
+    try:
+        statement, params = runs.order_by().values("id").query.get_compiler(alias).as_sql()
+    except EmptyResultSet:  # known before it is asked for
+        raise CannotBulk(NO_RUN) from None
     with committing("make bulk", alias):
         made, total = store.make(statement, params, new, MOST, alias)
         if not total:
-            raise CannotBulk("No run matches: nothing is to be done.")
+            raise CannotBulk(NO_RUN)
         if total > MOST:
             raise CannotBulk(f"More than {MOST:,} runs match: narrow the filter, or hold them (flows hold) and go on in parts.")
         if seen is not None and total > seen:

@@ -33,6 +33,7 @@ from flows import (
     Kept,
     Paid,
     Visits,
+    bulk,
     calendars,
     dependencies,
     policies,
@@ -363,7 +364,8 @@ def _fill_schedules() -> None:
 
 
 def _fill_holds() -> None:
-    """A key that is held: nothing else of the scene is."""
+    """A key that is held: nothing else of the scene is; and a bulk operation that nobody works off."""
+    bulk.make("resume", status="waiting", reason=EVIL)
     flows.hold("key", "<b>a key of nobody</b> \u202eevil", reason=EVIL)
 
 
