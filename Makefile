@@ -12,7 +12,7 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser up agents chaos lint format bench designs replays inbox measures screens resume storm webhooks lock clean setup recovery adopt
+.PHONY: help demo test test-browser up agents chaos lint format bench designs replays inbox liveness measures screens resume storm webhooks lock clean setup recovery adopt
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1	/' | expand -t 20
@@ -67,6 +67,9 @@ inbox: setup ## How fast the reviewers' inbox is, with 10,000 requests that wait
 
 screens: setup ## How fast the operator's screens are, with a million workflows (N=100000: so many)
 	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python -m benchmarks.screens.run $(if $(N),--n $(N))
+
+liveness: setup ## How long the scan for orphans takes, with a million workflows (N=100000: so many)
+	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python -m benchmarks.liveness.run $(if $(N),--n $(N))
 
 resume: setup ## What going on costs after a stop, beside a conversation that begins again (N=36: a larger project)
 	@exec $(SERVERS) run --purpose bench --fresh -- $(BIN)/python -m benchmarks.resume.run $(if $(N),--n $(N)) $(if $(AT_ONCE),--at-once $(AT_ONCE))

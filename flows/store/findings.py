@@ -40,7 +40,11 @@ def begin(seconds: float, using: str) -> bool:
 
 
 ONE = "SELECT pg_try_advisory_xact_lock(%(number)s::bigint)"
-BOUND = "SELECT set_config('statement_timeout', %(bound)s, true), set_config('jit', 'off', true)"
+#: One process, and enough memory that a hundred thousand rows are compared there.
+BOUND = """
+SELECT set_config('statement_timeout', %(bound)s, true), set_config('jit', 'off', true), set_config('work_mem', '64MB', true),
+    set_config('max_parallel_workers_per_gather', '0', true)
+"""
 
 
 def alone(kind: str, using: str) -> bool:

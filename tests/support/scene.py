@@ -40,10 +40,12 @@ from flows import (
     releases,
     schedules,
 )
+from flows.core.ids import new_id
 from flows.core.turn_errors import ToolFailed
 from flows.models import JournalEntry, Occurrence, WebhookDelivery, WebhookRefusal, WebhookSource
 from flows.services.capacity import health
 from flows.services.clock import now
+from flows.services.liveness import scanning
 from flows.services.webhooks.bodies import packed
 from flows.store import gate
 from tests import factories
@@ -369,6 +371,12 @@ def _fill_holds() -> None:
     flows.hold("key", "<b>a key of nobody</b> \u202eevil", reason=EVIL)
 
 
+def _fill_orphans() -> None:
+    """An event with the name of a run that is none, found by the scan."""
+    flows.signal(EVIL[:100], "t.nobody", key=EVIL[:100], payload={}, about=flows.About(workflow=new_id()))
+    scanning.scan(repair=False)
+
+
 def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     """Operations in doubt, a commitment, an event that nobody waits for, and a run that has used up its budget, which is given back."""
     doubting.probe_says.append(doubting.Unknown("The provider has been busy since this morning, and asks to be asked later"))
@@ -379,6 +387,7 @@ def _fill_flows(world: World, declare: Callable[..., type[flows.Flow]]) -> Any:
     _fill_capacity()
     _fill_schedules()
     _fill_holds()
+    _fill_orphans()
     flows.signal("scene-1", "t.nobody", key="nobody", payload={"said": EVIL})
     flow = declare(
         "t-page",

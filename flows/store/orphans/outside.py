@@ -60,7 +60,7 @@ LIMIT %(limit)s::int
 """
 
 _PLACED = """
-SELECT 'event:' || e.id, coalesce(e.about_workflow, e.workflow_id), jsonb_build_object(
+SELECT 'event:' || e.id, coalesce((SELECT w.id FROM outlast_workflow w WHERE w.id = e.about_workflow), e.workflow_id), jsonb_build_object(
     'event', e.id, 'event_id', e.event_id, 'type', e.type, 'key', e.key, 'about', e.about_workflow, 'observed_at', e.observed_at)
 FROM outlast_event e
 WHERE e.place = '__PLACE__' AND e.place NOT IN ('', 'taken', 'started') AND e.status IN ('pending', 'aside')

@@ -20,25 +20,19 @@ pending AS MATERIALIZED (
 
 #: Nothing stands open, or children that nobody counts, or what is all there already. The last two arms: its event lies in the inbox.
 UNWOKEN = f"""
-WITH {_PENDING}, live AS MATERIALIZED (
-    SELECT o.id, o.workflow_id, o.node, o.kind, o.event_type, o.key, o.need, o.evidence IS NOT NULL AS told
-    FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
-    WHERE o.status = 'open' AND w.status = 'waiting' AND w.outcome = 'WAITING' AND o.epoch = w.epoch
+WITH live AS MATERIALIZED (
+    SELECT w.id AS workflow_id, w.node, o.id, o.kind, o.event_type, o.key, o.need, o.evidence IS NOT NULL AS told
+    FROM outlast_workflow w LEFT JOIN outlast_wait o ON o.workflow_id = w.id AND o.status = 'open' AND o.epoch = w.epoch
+    WHERE w.status = 'waiting' AND w.outcome = 'WAITING'
 ), inbox AS MATERIALIZED (
     SELECT e.id, e.type, e.key FROM outlast_event e
     WHERE e.status = 'pending' AND e.about_workflow IS NULL AND e.about_wait IS NULL AND e.about_epoch IS NULL AND e.about_intent IS NULL
 )
-(SELECT 'workflow:' || w.id, w.id, jsonb_build_object('node', w.node, 'why', 'no wait of it is open')
- FROM outlast_workflow w
- WHERE w.status = 'waiting' AND w.outcome = 'WAITING'
-   AND NOT EXISTS (SELECT FROM outlast_wait o WHERE o.workflow_id = w.id AND o.status = 'open' AND o.epoch = w.epoch)
- LIMIT %(limit)s::int)
-UNION ALL
 (SELECT 'workflow:' || l.workflow_id, l.workflow_id, jsonb_build_object('node', l.node, 'wait', l.id, 'kind', l.kind, 'why',
-    CASE WHEN l.told THEN 'it has its answer, and was not woken' WHEN l.kind = 'children' THEN 'nobody counts its children'
-         ELSE 'none of its parts is open' END)
+    CASE WHEN l.id IS NULL THEN 'no wait of it is open' WHEN l.told THEN 'it has its answer, and was not woken'
+         WHEN l.kind = 'children' THEN 'nobody counts its children' ELSE 'none of its parts is open' END)
  FROM live l
- WHERE l.kind NOT IN ({literals(ASKING)}) AND (
+ WHERE l.id IS NULL OR l.kind NOT IN ({literals(ASKING)}) AND (
     l.told
     OR l.kind = 'children' AND NOT EXISTS (SELECT FROM outlast_fan f WHERE f.wait_id = l.id AND f.status = 'open')
     OR l.need > 0 AND NOT EXISTS (SELECT FROM outlast_wait_part p WHERE p.wait_id = l.id AND p.open))
@@ -59,11 +53,15 @@ LIMIT %(limit)s::int
 
 #: A moment is on record on the wait, on its run, or on the commitment. A job that is polled is looked at before its time is over.
 TIMER_LOST = f"""
-WITH {_PENDING}, open AS MATERIALIZED (
-    SELECT o.id, o.workflow_id, o.kind, o.event_type, o.deadline_at, o.node, w.due_at, coalesce(p.ends, false) AS ends,
-        coalesce(p.wakes, false) AS wakes
-    FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id LEFT JOIN pending p ON p.wait_id = o.id
-    WHERE o.status = 'open' AND o.epoch = w.epoch AND o.due_since IS NULL AND w.status IN ('waiting', 'paused')
+WITH {_PENDING}, few AS MATERIALIZED (
+    SELECT o.id, o.workflow_id, o.kind, o.deadline_at, o.node, o.epoch, coalesce(p.ends, false) AS ends, coalesce(p.wakes, false) AS wakes
+    FROM outlast_wait o LEFT JOIN pending p ON p.wait_id = o.id
+    WHERE o.status = 'open' AND o.due_since IS NULL AND (
+        o.deadline_at IS NOT NULL AND NOT coalesce(p.ends, false)
+        OR o.kind IN ('timer', 'external_job') AND NOT coalesce(p.wakes, false))
+), open AS MATERIALIZED (
+    SELECT f.*, w.due_at FROM few f JOIN outlast_workflow w ON w.id = f.workflow_id
+    WHERE f.epoch = w.epoch AND w.status IN ('waiting', 'paused')
 ), ending AS MATERIALIZED (
     SELECT t.workflow_id, t.commitment_id, t.kind FROM outlast_timer t
     WHERE t.status = 'pending' AND t.kind IN ('workflow_deadline', 'commitment_deadline')
