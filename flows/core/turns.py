@@ -133,8 +133,8 @@ class Stop:
     """When an agent turn ends without an answer, judged by code before each call, over all attempts of the visit.
 
     Args:
-        calls: of the model, at most; not those that its provider had no capacity for. tools: of tools. tokens: that the model's calls have used
-            together. span: computing time of the attempts.
+        calls: of the model, at most; not those that its provider had no capacity for. tools: of tools, those about which people are asked
+            included. tokens: that the model's calls have used together. span: computing time of the attempts.
         same: a call of a tool that was made so often with the same answer is not made again.
     A person who has the run go on after that grants as much again.
     """
@@ -175,10 +175,11 @@ class Stop:
         Raises:
             TurnStopped: a rule holds.
         """
-        tools = [one for one in past if one.kind is EntryKind.TOOL and one.status is not EntryStatus.WAITING]
+        tools = [one for one in past if one.kind is EntryKind.TOOL]
         if self.tools is not None and len(tools) >= self.tools:
             raise TurnTools(f"{len(tools)} calls of tools were made")
-        equal = [one.answer_hash for one in tools if (one.name, one.request_hash) == (name, digest) and one.usable]
+        alike = [one for one in tools if (one.name, one.request_hash) == (name, digest) and one.status is not EntryStatus.WAITING]
+        equal = [one.answer_hash for one in alike if one.usable]
         if self.same is not None and len(equal) >= self.same and len(set(equal[-self.same :])) == 1:
             raise TurnRepeats(f"{name} was called {len(equal)} times with the same arguments and the same answer")
         self._in_time(seconds)

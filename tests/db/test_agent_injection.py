@@ -245,3 +245,33 @@ def test_losing_the_journal_loses_money_and_repeats_nothing(world: World, inbox:
     assert status(run)[0] == "complete"
     assert paid == [(7, "10.00")], "known again by what it asks for"
     assert len(prompts) > len(TRIES)
+
+
+@pytest.mark.req("F6", "A2")
+def test_a_model_that_asks_for_many_calls_at_once_floods_nobody(world: World) -> None:
+    """Calls about which people are asked count in `Stop(tools=…)`, too: a model cannot have them answer hundreds of requests."""
+    paid.clear()
+
+    def model(prompt: Prompt) -> Answer:
+        return Answer(calls=[ToolCall("give_many", {"order": number, "amount": "10.00"}) for number in range(30)])
+
+    with factories.declaring(world.worker) as declare:
+        flow = declare(
+            "t-flooded",
+            think=AgentTurn(
+                Loop(model),
+                choices={"done": "done"},
+                tools=[Tool(refund, name="give_many", approval=Guard(role=ROLE), effect=Effect(idempotent=True))],
+                stop=Stop(calls=3, tools=5),
+            ),
+            done=End(COMPLETE),
+        )
+        run = flow.start({}, by=world.robin)
+        world.worker.run()
+        assert [request.status for request in requests(row(run))] == 5 * ["pending"]
+        for request in requests(row(run)):
+            decide(request.pk, verdict="approve", digest=request.digest, by=world.rita)
+        world.worker.run()
+        assert paid == [(number, "10.00") for number in range(5)]
+        assert (status(run)[1], row(run).error_code) == ("HUMAN_REQUIRED", "TURN_TOOLS")
+        assert len(requests(row(run))) == 5
