@@ -93,7 +93,8 @@ class Adoption:
     def install(self) -> None:
         """Releases are those that this environment has, so that an index's newest does not decide about our tests."""
         frozen = self.sh(str(BIN / "uv"), "pip", "freeze", "--python", sys.executable, "--exclude-editable", cwd=ROOT)
-        (self.folder / "constraints.txt").write_text(re.sub(r"(?m)^warning:.*$", "", frozen))
+        pinned = [line for line in frozen.splitlines() if re.match(r"[\w.-]+==", line)]  # what it says besides is for people
+        (self.folder / "constraints.txt").write_text("\n".join(pinned))
         self.sh(str(BIN / "uv"), "venv", "--quiet", "--python", sys.executable, str(self.venv), cwd=ROOT)
         command = ("pip", "install", "--quiet", "--python", str(self.venv / "bin" / "python"))
         limits = ("--constraint", str(self.folder / "constraints.txt"))
