@@ -29,6 +29,7 @@ DATABASES = {
     }
 }
 LOGIN_URL = "/admin/login/"
+MAILERS = {"default": {"BACKEND": "django.core.mail.backends.smtp.EmailBackend"}}  # Django 6.1 begins with one that it lets nobody deploy
 INSTALLED_APPS += ["yourapp"]
 """
 #: The tutorial's address of the broker is a developer's.
