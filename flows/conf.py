@@ -99,6 +99,8 @@ DEFAULTS: dict[str, Any] = {
     # How many items a Map may have, and how large they may be together, in bytes.
     "MAX_MAP_ITEMS": 10_000,
     "MAX_MAP_BYTES": 16 * 1024 * 1024,
+    # Paths of fields in values that only users with `see_redacted` are shown (`flows.core.redaction`).
+    "REDACT": [],
     # ---- retention
     # Days that ended runs are kept, where they go first, and how long other rows are kept (docs/how-to/retention.md).
     "RETENTION": {"days": 90},

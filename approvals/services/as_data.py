@@ -18,7 +18,6 @@ from approvals.core.binding import Refusal
 from approvals.core.diff import Change
 from approvals.core.status import ANSWER, NEEDS_COMMENT, RequestKind
 from approvals.models import Delegation, Request, Review
-from approvals.services.facts import decoded, proposed
 from approvals.services.packet import Packet, Since
 from flows.models import Verification
 
@@ -62,10 +61,10 @@ def detail(packet: Packet, *, filled_in: Mapping[str, Any] | None) -> dict[str, 
             "from_node": request.candidate_node,
             "choice": packet.choice or None,
             "sound": packet.sound,
-            "unverified_value": proposed(request.candidate)["value"],
+            "unverified_value": packet.proposed,
         },
         "checks": [_check(check) for check in packet.checks],
-        "unverified_evidence": decoded(request.evidence),
+        "unverified_evidence": packet.told,
         "unverified_words": [{"place": place, "text": text} for place, text in packet.words],
         "since": _since(packet.since) if packet.since else None,
         "stands_on": dict(request.state_versions or {}),

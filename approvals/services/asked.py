@@ -14,7 +14,8 @@ from approvals.services import people
 from approvals.services.answering import body_of
 from approvals.services.facts import request_facts
 from approvals.services.packet import reviews_of
-from flows.core import payload
+from flows.core import payload, redaction
+from flows.services import redacting
 from flows.services.clock import now
 
 
@@ -48,7 +49,7 @@ def asked(request: Request, user: Any, using: str) -> Asked:
         sound=known.sound_digest == request.digest,
         why=body_of(request)["why"],
         form=body_of(request)["fields"],
-        answer=answer_of(request, using),
+        answer=answer_shown(request, user, using),
         refusal=refusal,
         place=place_of(known, person) if refusal is None else None,
         reviews=reviews_of(request, using),
@@ -58,8 +59,17 @@ def asked(request: Request, user: Any, using: str) -> Asked:
 def answer_of(request: Request, using: str) -> Mapping[str, Any] | None:
     """What was answered; None if nobody has."""
     taken = Review.objects.using(using).filter(request_id=request.pk, refused="", values__isnull=False)
-    found: Mapping[str, Any] | None = payload.decode(taken.values_list("values", flat=True).first())
-    return found
+    found = payload.decode(taken.values_list("values", flat=True).first())
+    return found if isinstance(found, Mapping) else None  # what was erased is no answer any more
+
+
+def answer_shown(request: Request, user: Any, using: str) -> Mapping[str, Any] | None:
+    """The same as this user is shown it."""
+    found = answer_of(request, using)
+    if found is None:
+        return None
+    shown = redaction.hide("values", found, redacting.hidden_from(user))
+    return shown if isinstance(shown, Mapping) else dict.fromkeys(found, shown)
 
 
 def file_of(request: Request, name: str, using: str) -> Mapping[str, Any] | None:

@@ -21,9 +21,11 @@ from approvals.services import people
 from approvals.services.acts import Acts, acts
 from approvals.services.facts import decoded, proposed, request_facts
 from flows import registry
+from flows.core import redaction
 from flows.core.definition import Definition
 from flows.core.nodes import Approval
 from flows.models import Verification
+from flows.services import redacting
 from flows.services.clock import now
 
 MAX_REVIEWS = 50
@@ -51,13 +53,16 @@ class Packet:
     `routes`: verdict → the node it leads to, for the answers on offer. `opens`: the nodes whose gate asks for this approval.
     `words`: text in which the model speaks for itself, by its place; it is unverified and shown last. `checks`: what verifiers of the flow
     recorded about exactly this candidate. `approvals`: those that are counted, oldest first. `place`: in whose name an answer of this user
-    would count; None: they may not answer. `acts`: what else they may do. `parts`: the members of the list of which a part may be kept.
+    would count; None: they may not answer. `proposed`, `told`: candidate and evidence as this user is shown them. `acts`: what else they may do.
+    `parts`: the members of the list of which a part may be kept.
     """
 
     request: Request
     now: datetime
     sound: bool
     choice: str
+    proposed: Any
+    told: Any
     value: list[Row]
     evidence: list[Row]
     words: list[tuple[str, str]]
@@ -80,9 +85,11 @@ def packet(request: Request, user: Any, using: str, *, since: int | None = None)
 
     `since`: the earlier request to compare with; default: the last one that they answered.
     """
-    candidate = proposed(request.candidate)
+    hidden = redacting.hidden_from(user)
+    candidate = _hidden(proposed(request.candidate), hidden)
     value, own = apart(candidate["value"])
-    evidence, told = apart(decoded(request.evidence))
+    raw_evidence = redaction.hide("evidence", decoded(request.evidence), hidden)
+    evidence, told = apart(raw_evidence)
     known = request_facts(request.pk, using)
     assert known is not None
     definition = registry.definition(request.workflow.flow_name, request.workflow.flow_version)
@@ -93,6 +100,8 @@ def packet(request: Request, user: Any, using: str, *, since: int | None = None)
         now=moment,
         sound=known.sound_digest == request.digest,
         choice=candidate["choice"],
+        proposed=candidate["value"],
+        told=raw_evidence,
         value=rows(value) if value not in (None, {}) or not own else [],
         evidence=rows(evidence) if evidence not in (None, {}, []) else [],
         words=[*_words(request.candidate_node, own), *_words("evidence", told)],
@@ -109,6 +118,10 @@ def packet(request: Request, user: Any, using: str, *, since: int | None = None)
         acts=acts(request, user, moment, using, answers=refusal is None) if user is not None else Acts(),
         parts=[text_of(one) for one in members(candidate, request.subset)] if request.subset else [],
     )
+
+
+def _hidden(candidate: dict[str, Any], hidden: Sequence[redaction.Path]) -> dict[str, Any]:
+    return {**candidate, "value": redaction.hide("candidate", candidate["value"], hidden)}
 
 
 def _words(place: str, words: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -131,7 +144,7 @@ def _since(request: Request, user: Any, candidate: Mapping[str, Any], chosen: in
     other = (earlier.filter(pk=chosen).first() if chosen is not None else None) or seen or earlier.first()
     if other is None:
         return None
-    diff = compare(proposed(other.candidate), candidate)
+    diff = compare(_hidden(proposed(other.candidate), redacting.hidden_from(user)), candidate)
     knows = other == seen or (user is not None and answered.filter(pk=other.pk).exists())
     others = earlier.exclude(pk=other.pk).values_list("pk", "revision")[:MAX_EARLIER]
     return Since(other.revision, knows, diff, [r for r in reviews_of(other, using) if not r.refused], list(others))

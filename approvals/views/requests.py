@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from approvals.models import Request
 from approvals.services import as_data, browsing, people
 from approvals.services.answering import answer
-from approvals.services.asked import answer_of
+from approvals.services.asked import answer_shown
 from approvals.services.claiming import assign
 from approvals.services.decide import MAX_COMMENT, decide
 from approvals.services.locked import UnknownRequest
@@ -61,7 +61,7 @@ def shown(call: Call, number: str) -> Outcome:
     body.parameters(call.request)
     call.headers["ETag"] = f'"{row.digest}"'
     found = packet(row, call.user, call.using)
-    return Outcome(200, as_data.detail(found, filled_in=answer_of(row, call.using)))
+    return Outcome(200, as_data.detail(found, filled_in=answer_shown(row, call.user, call.using)))
 
 
 def decided(call: Call, number: str) -> Outcome:

@@ -21,7 +21,7 @@ from flows.core import payload, visible
 from flows.core.protocol import CommitmentStatus
 from flows.models import Commitment
 from flows.models.commitment import LIVE
-from flows.services import undoing
+from flows.services import redacting, undoing
 from flows.services.commitments import PERMISSION
 
 MAX_KINDS = 30
@@ -135,7 +135,7 @@ class CommitmentAdmin(DecidingAdmin, RunRecordAdmin):
 
     @admin.display(description=_("terms"))
     def shown_terms(self, obj: Commitment) -> SafeString | str:
-        return rendering.value(payload.decode(obj.terms)) if obj.terms is not None else "–"
+        return rendering.value(redacting.shown("terms", obj.terms)) if obj.terms is not None else "–"
 
     @admin.display(description=_("held by"))
     def shown_holder(self, obj: Commitment) -> SafeString:

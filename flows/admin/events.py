@@ -21,7 +21,7 @@ from flows.admin.records import FixedFilter, RecordAdmin
 from flows.core import payload
 from flows.core.inbox import ALERTS, Place
 from flows.models import Event, EventStatus
-from flows.services import redelivering
+from flows.services import redacting, redelivering
 from flows.services.events import Received, Reception
 
 #: Places that a person looks for together → their heading. A row from before there were places has none, and was taken.
@@ -205,7 +205,7 @@ class EventAdmin(DecidingAdmin, RecordAdmin):
 
     @admin.display(description=_("payload"))
     def shown_payload(self, obj: Event) -> SafeString:
-        return rendering.value(payload.decode(obj.payload))
+        return rendering.value(redacting.shown("payload", obj.payload))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Event], search_term: str

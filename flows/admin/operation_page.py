@@ -12,10 +12,9 @@ from django.utils.translation import gettext as _
 
 from flows.admin import rendering
 from flows.admin.verdicts import LABELS, Took
-from flows.core import payload
 from flows.core.effects import OperationKind, OperationStatus
 from flows.models import Operation, Resolution
-from flows.services import undoing
+from flows.services import redacting, undoing
 from flows.services.verdicts import Verdict, offered
 
 MAX_ROWS = 300
@@ -77,8 +76,8 @@ def context(operation: Operation, using: str, url: Url) -> dict[str, Any]:
         "error_code": rendering.inline(operation.error_code or ""),
         "settled_by": rendering.inline(operation.settled_by),
         "external_id": rendering.inline(operation.external_id) if operation.external_id else "",
-        "request_data": _value(operation.request),
-        "evidence_data": _value(operation.evidence),
+        "request_data": _value("request", operation.request),
+        "evidence_data": _value("evidence", operation.evidence),
         "mitigates": [line(one, url) for one in others.filter(pk=operation.of_id)] if operation.of_id else [],
         "mitigations": [line(one, url) for one in others.filter(of_id=operation.pk).order_by("pk")[:MAX_ROWS]],
         "holds_back": [_held(one, url) for one in undoing.held_back(operation.workflow_id, using) if operation.pk in one.until],
@@ -148,7 +147,7 @@ def _resolution(row: Resolution, kind: str) -> dict[str, Any]:
         "by": rendering.inline(row.by_label) if row.by_label else "",
         "reason": rendering.block(row.reason) if row.reason else "",
         "external_id": rendering.inline(row.external_id) if row.external_id else "",
-        "evidence": _value(row.evidence),
+        "evidence": _value("evidence", row.evidence),
     }
 
 
@@ -164,5 +163,5 @@ def _words(row: Resolution, kind: str) -> str:
     return answers.get(row.answer, row.answer)
 
 
-def _value(data: Any) -> SafeString | str:
-    return rendering.value(payload.decode(data)) if data is not None else ""
+def _value(kind: str, data: Any) -> SafeString | str:
+    return rendering.value(redacting.shown(kind, data)) if data is not None else ""

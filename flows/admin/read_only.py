@@ -21,7 +21,7 @@ from django.utils.translation import gettext
 
 from flows.admin.compat import model_admin
 from flows.core import payload, visible
-from flows.services import identify
+from flows.services import identify, redacting
 
 if TYPE_CHECKING:  # generic for the type checker only
     ModelAdmin = admin.ModelAdmin[Any]
@@ -104,6 +104,11 @@ class OfferedList(ModelAdmin):
 
     #: What makes the rows of a page; it sorts as offered in any case.
     changelist_class: type[ChangeList] = ChangeList
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Every page asks this before it shows anything: so it is also where it is said who looks."""
+        redacting.looks(request.user)
+        return super().has_view_permission(request, obj)
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
         """Only what a filter reads. Django takes a lookup of any column, so one could search through candidates, or have a query fail."""

@@ -15,6 +15,7 @@ from flows.admin import rendering
 from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin
 from flows.core.protocol import WAIT_KINDS, WaitStatus
 from flows.models import Notice, Timer, TimerStatus, Wait, Worker, WorkerStatus
+from flows.services import redacting
 
 #: Columns of a workflow that no list shows.
 LARGE = ("input", "result", "checkpoint")
@@ -99,7 +100,7 @@ class WaitAdmin(RunRecordAdmin):
 
     @admin.display(description=_("evidence"))
     def shown_evidence(self, obj: Wait) -> SafeString:
-        return rendering.value(obj.evidence)
+        return rendering.value(redacting.shown("evidence", obj.evidence))
 
 
 @admin.register(Timer)

@@ -24,6 +24,7 @@ from flows.core import payload, visible
 from flows.core.errors import DefinitionError, OutlastError
 from flows.core.schedules.words import CODES, OccurrenceOrigin, OccurrenceStatus
 from flows.models import Occurrence, Schedule
+from flows.services import redacting
 from flows.services.schedules import acting
 from flows.services.schedules.acting import PERMISSION
 
@@ -121,7 +122,7 @@ class ScheduleAdmin(DecidingAdmin):
 
     @admin.display(description=_("input"))
     def says(self, obj: Schedule) -> SafeString:
-        return rendering.value(payload.decode(obj.input))
+        return rendering.value(redacting.shown("input", obj.input))
 
     @admin.display(description=_("policies"))
     def policies(self, obj: Schedule) -> SafeString:

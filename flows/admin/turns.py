@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from flows.admin import rendering
 from flows.core.turns import EntryStatus
 from flows.models import JournalEntry
-from flows.services import turns_shown
+from flows.services import redacting
 
 _CHIPS = {EntryStatus.DONE: "complete", EntryStatus.BEGUN: "running", EntryStatus.WAITING: "waiting"}
 
@@ -19,13 +19,14 @@ _CHIPS = {EntryStatus.DONE: "complete", EntryStatus.BEGUN: "running", EntryStatu
 def line(one: JournalEntry) -> dict[str, Any]:
     """One entry in a list of a workflow's."""
     chip = rendering.chip(_CHIPS.get(EntryStatus(one.status), "failed"), _label(one.status))
+    data = _data("request", _("Arguments"), one.request), _data("answer", _("Answer"), one.answer)
     return {
         "row": one,
         "name": rendering.inline(one.name),
         "chip": rendering.lines([chip, rendering.inline(one.code)]) if one.code else chip,
         "model": rendering.inline(one.model) if one.model else "–",
         "used": rendering.lines([format_html("{} {}", str(name).replace("_", " "), value) for name, value in one.usage.items()]),
-        "data": rendering.lines([part for part in (_data(_("Arguments"), one.request), _data(_("Answer"), one.answer)) if part]),
+        "data": rendering.lines([part for part in data if part]),
     }
 
 
@@ -40,9 +41,9 @@ def _label(status: str) -> str:
     }[status]
 
 
-def _data(label: str, stored: Any) -> SafeString | None:
+def _data(kind: str, label: str, stored: Any) -> SafeString | None:
     """A value, folded; the label says that it is data which a model, a tool or somebody outside has made."""
     if stored is None:
         return None
-    value = rendering.value(turns_shown.value(stored))
+    value = rendering.value(redacting.shown(kind, stored))
     return format_html("<details><summary>{} {}</summary>{}</details>", label, _("(data)"), value)

@@ -19,10 +19,11 @@ from flows.admin import rendering, webhook_forms
 from flows.admin.read_only import ReadOnlyAdmin
 from flows.admin.reasoned import DecidingAdmin, ReasonedForm, Took
 from flows.admin.records import FixedFilter
-from flows.core import visible
+from flows.core import redaction, visible
 from flows.core.errors import OutlastError, PayloadError
 from flows.core.hooks import Refused
 from flows.models import Event, WebhookDelivery, WebhookRefusal, WebhookSource, WebhookVerdict
+from flows.services import redacting
 from flows.services.webhooks import bodies, sources
 from flows.services.webhooks.mapping import PERMISSION
 
@@ -231,6 +232,8 @@ class WebhookDeliveryAdmin(DecidingAdmin):
             body = bodies.unpacked(obj.body)
         except PayloadError as error:
             return rendering.inline(str(error))
+        if redacting.hides("body"):
+            return rendering.inline(redaction.HIDDEN)
         text = body[:MOST_BODY].decode("utf-8", "backslashreplace")
         return rendering.block(text if len(body) <= MOST_BODY else f"{text}\n… ({len(body):,} bytes in all)")
 

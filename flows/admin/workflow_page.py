@@ -15,7 +15,7 @@ from flows.core.deadlines import OF_WAITS, kind_of
 from flows.core.protocol import ASKING, TERMINAL
 from flows.core.verdicts import Way
 from flows.models import Timer, Wait, Workflow
-from flows.services import waits_shown
+from flows.services import redacting, waits_shown
 from flows.services.describe import Description, state
 from flows.store.batch import Batch
 
@@ -151,5 +151,6 @@ def _note(note: Any) -> SafeString | str:
 
 
 def _values(obj: Workflow) -> list[tuple[str, SafeString]]:
-    shown = ((gettext("Input"), obj.input), (gettext("Checkpoint"), obj.checkpoint), (gettext("Result"), obj.result))
+    values = ((gettext("Input"), "input"), (gettext("Checkpoint"), "checkpoint"), (gettext("Result"), "result"))
+    shown = ((name, redacting.shown(kind, getattr(obj, kind))) for name, kind in values)
     return [(name, rendering.value(data)) for name, data in shown if data is not None]

@@ -27,6 +27,7 @@ CATALOGUE: dict[str, str] = {
     "E122": "live runs of a version that is not loaded, from which nothing leads to a newer one",
     "E123": "`OUTLAST['CODEC']` cannot be made",
     "E124": "`OUTLAST['RETENTION']` says something that cannot be",
+    "E125": "`OUTLAST['REDACT']` says something that cannot be",
     "W101": "an unknown key in `settings.OUTLAST`",
     "W102": "a lease that does not outlive a missed renewal",
     "W103": "`flows_now()` is not PostgreSQL's own clock",

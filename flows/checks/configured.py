@@ -16,7 +16,7 @@ from flows import codecs
 from flows.checks.catalogue import TAG
 from flows.checks.values import value_of
 from flows.conf import DEFAULTS
-from flows.core import releases, retention
+from flows.core import redaction, releases, retention
 
 #: Settings that count seconds, rows or bytes, and make no sense below this.
 LEAST = {"LINGER_SECONDS": 0}
@@ -106,6 +106,7 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
         *_channels(),
         *_codec(),
         *_retention(),
+        *_redact(),
     ]
 
 
@@ -207,6 +208,12 @@ def _retention() -> Iterator[checks.CheckMessage]:
         found = [f"settings.OUTLAST['RETENTION'] names the storage {alias!r}, which is not in STORAGES."]
     for message in found:
         yield checks.Error(message, hint="Until it is right, nothing is deleted.", id="outlast_flows.E124")
+
+
+def _redact() -> Iterator[checks.CheckMessage]:
+    for fault in redaction.faults(value_of("REDACT")):
+        hint = "Until it is right, every value is hidden from who lacks see_redacted."
+        yield checks.Error(f"settings.OUTLAST['REDACT'] {fault}.", hint=hint, id="outlast_flows.E125")
 
 
 def _unmade(name: Any, given: Any) -> str:

@@ -8,11 +8,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from flows.core import payload
 from flows.core.inbox import ALERTS, Place
 from flows.management import find, given, verbs, words
 from flows.models import Event, EventStatus
-from flows.services import identify, latency, redelivering
+from flows.services import identify, latency, redacting, redelivering
 from flows.services.events import Reception
 
 TITLES = ("number", "id", "type", "key", "status", "place", "deliveries", "workflow", "observed")
@@ -97,7 +96,7 @@ def _show(*, event: str, **options: Any) -> verbs.Report:
         }
         for one in row.redeliveries.using(using).order_by("pk")
     ]
-    data = {**as_data(row), "payload": payload.decode(row.payload), "redeliveries": again}
+    data = {**as_data(row), "payload": redacting.shown("payload", row.payload), "redeliveries": again}
     shown = [
         (name, words.as_json(value) if name == "payload" else value) for name, value in data.items() if name != "redeliveries"
     ]

@@ -10,11 +10,10 @@ from uuid import UUID
 from django.core.management.base import CommandError
 from django.db.models import QuerySet
 
-from flows.core import payload
 from flows.core.effects import OperationStatus
 from flows.management import given, words
 from flows.models import Operation
-from flows.services import identify
+from flows.services import identify, redacting
 from flows.services.resolve import Resolved, Verdict, resolve, seen_of
 
 WRONG_USAGE = 2
@@ -63,10 +62,10 @@ def as_data(rows: Sequence[Operation]) -> list[dict[str, Any]]:
             "kind": row.kind,
             "status": row.status,
             "code": row.error_code,
-            "request": payload.decode(row.request),
+            "request": redacting.shown("request", row.request),
             "request_digest": row.request_digest,
             "external_id": row.external_id,
-            "evidence": payload.decode(row.evidence),
+            "evidence": redacting.shown("evidence", row.evidence),
             "attempt": row.attempt,
             "tries": row.tries,
             "in_flight_since": row.flown_at,

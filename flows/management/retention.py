@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from flows.management import given, verbs, words
-from flows.services import identify
+from flows.services import identify, redacting
 from flows.services.retention import looking, reading
 from flows.store.aging import Progress
 
@@ -68,6 +68,7 @@ def _list(using: str, flow: str | None, limit: int) -> verbs.Report:
 
 def _show(using: str, text: str) -> verbs.Report:
     found = reading.find(text, using)
+    found = dataclasses.replace(found, record=redacting.record(found.record))
     facts = [
         f"workflow     {found.id} ({words.shown(found.flow)}{f', key {words.shown(found.key)}' if found.key is not None else ''})",
         f"state        {found.status}, ended {words.moment(found.ended_at)}",

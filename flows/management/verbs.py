@@ -33,6 +33,7 @@ def below(parser: ArgumentParser) -> Callable[[str, str], ArgumentParser]:
         made: ArgumentParser = verbs.add_parser(name, help=summary, description=summary)
         made.add_argument("--json", action="store_true", default=SUPPRESS, help="print one JSON document")
         made.add_argument("--database", metavar="ALIAS", default=SUPPRESS, help="the database alias that holds the record")
+        made.add_argument("--as", dest="viewer", metavar="USERNAME", default=SUPPRESS, help="who looks")
         return made
 
     return verb

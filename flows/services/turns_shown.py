@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from flows.core import payload
 from flows.models import JournalEntry
 
 
@@ -16,8 +15,3 @@ def as_data(workflow_id: UUID, using: str) -> Sequence[dict[str, Any]]:
     more = ("request_hash", "answer_hash", "answer_bytes", "operation_id", "began_at", "ended_at")
     rows = JournalEntry.objects.using(using).filter(workflow_id=workflow_id).order_by("activity_seq", "number")
     return list(rows.values(*names, *more))
-
-
-def value(stored: Any) -> Any:
-    """The value behind a stored one."""
-    return payload.decode(stored)

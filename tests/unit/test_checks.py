@@ -331,6 +331,12 @@ def test_a_retention_that_cannot_be_is_said(settings: Any) -> None:
     assert "not in STORAGES" in message.msg
 
 
+def test_a_redaction_that_cannot_be_is_said(settings: Any) -> None:
+    settings.OUTLAST = {"REDACT": ["input.card", "inputs.card"]}
+    (message,) = [message for message in checks.check_settings() if message.id == "outlast_flows.E125"]
+    assert message.msg.startswith("settings.OUTLAST['REDACT'] lists 'inputs.card'")
+
+
 def test_every_setting_has_a_rule() -> None:
     ruled = {
         *checks.configured.NUMBERS,
@@ -340,6 +346,7 @@ def test_every_setting_has_a_rule() -> None:
         "CODEC",
         "DATABASE",
         "NOTICE_CHANNELS",
+        "REDACT",
         "RETENTION",
     }
     assert ruled == set(DEFAULTS)

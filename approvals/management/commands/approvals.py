@@ -15,7 +15,7 @@ from approvals.core.status import ANSWERS
 from approvals.management import shown
 from approvals.models import Request
 from approvals.services import as_data, browsing
-from approvals.services.asked import answer_of
+from approvals.services.asked import answer_shown
 from approvals.services.claiming import assign
 from approvals.services.decide import ACCEPTED, ALREADY, Decided, decide
 from approvals.services.delegating import delegate
@@ -114,7 +114,7 @@ class Command(BaseCommand):
         """All that a reviewer needs of one request."""
         row = _request(id, using)
         who = find.user(user, using)
-        found = as_data.detail(packet(row, who, using), filled_in=answer_of(row, using))
+        found = as_data.detail(packet(row, who, using), filled_in=answer_shown(row, who, using))
         if who is None:
             found["may_answer"] = None
         self._put(found, shown.detail(found), options)

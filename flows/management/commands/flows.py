@@ -20,7 +20,7 @@ from flows.core.errors import DefinitionError, OutlastError
 from flows.core.protocol import Status
 from flows.management import MODULES, decisions, find, given, graphs, intents, operations, releases, rules, turns, versions, words
 from flows.management.verbs import Report, Verb
-from flows.services import control, describe, identify, invariants, preview
+from flows.services import control, describe, identify, invariants, preview, redacting
 from flows.services.control import Answer, Controlled
 from flows.services.events import Reception, signal
 from flows.services.migrate import migrate_many
@@ -50,6 +50,9 @@ class Command(BaseCommand):
         def verb(name: str, summary: str, *, identified: bool = False) -> ArgumentParser:
             made: ArgumentParser = subparsers.add_parser(name, help=summary, description=summary, epilog=EPILOG)
             made.add_argument("--json", action="store_true", help="print one JSON document")
+            made.add_argument(
+                "--as", dest="viewer", metavar="USERNAME", help=f"whoever looks; {redacting.PERMISSION} shows all of values"
+            )
             made.add_argument("--database", metavar="ALIAS", help="the database alias that holds the record")
             if identified:
                 made.add_argument("id", metavar="ID", help="id, unique beginning of an id, or FLOW:KEY")
@@ -110,6 +113,7 @@ class Command(BaseCommand):
         alias = options.get("database")
         if alias is not None and alias not in connections.settings:
             raise CommandError(f"There is no database {alias!r} in DATABASES.", returncode=WRONG_USAGE)
+        redacting.looks(find.user(options.pop("viewer", None), alias))
         owner = self._owners.get(verb)
         action: Callable[..., None] = (
             getattr(self, f"do_{verb}") if owner is None else functools.partial(self._report, functools.partial(owner.do, verb))
@@ -160,6 +164,7 @@ class Command(BaseCommand):
         """The five answers of a run, its timeline, and what it did outside."""
         using = options["database"]
         found = describe.describe(find.workflow(id, using), using=using)
+        found = dataclasses.replace(found, result=redacting.shown("result", found.result))
         rows = list(operations.of(found.id, using))
         made = decisions.of(found.id, using)
         calls = turns.of(found.id, using)
