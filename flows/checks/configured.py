@@ -85,6 +85,7 @@ TYPES: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, Mapping),
         '"WEBHOOKS": {"ci": {"SCHEME": "standard", "SECRETS": ["env:CI_SECRET"], "EVENT": "body.type", "KEY": "body.id"}}',
     ),
+    "METRICS_TOKEN": (_is_text, '"METRICS_TOKEN": "env:METRICS_TOKEN"'),
     "ADMISSION": (_counts, '"ADMISSION": {"nightly-report": 20, "*": 500}'),
 }
 

@@ -302,6 +302,7 @@ def test_a_dispatcher_may_be_left_away_and_a_provider_may_not(settings: Any) -> 
         ("REGION", (None, 3)),
         ("HOST_CLASS", (["large"],)),
         ("ADMIN_URL", (None,)),
+        ("METRICS_TOKEN", (None, 3)),
         ("NOTICE_FROM", (3,)),
         ("NOTICE_DIGEST_SECONDS", (0, "1 h", True)),
         ("UPLOAD_STORAGE", (3, "nowhere")),
