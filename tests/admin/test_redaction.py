@@ -69,7 +69,7 @@ def test_pages_hide_them_and_show_them_to_who_may(run: Any, looking: dict[str, C
 
 
 def test_commands_hide_them_until_somebody_looks_who_may(run: Any, cli: Any) -> None:
-    for verb in (("show", run.id), ("events", "show", "e1")):
+    for verb in (("show", run.id), ("events", "show", Event.objects.get(event_id="e1").pk)):
         assert SECRET not in cli(*verb, "--json").out
         assert SECRET not in cli(*verb).out
         assert SECRET not in cli(*verb, "--json", "--as", "ann").out
