@@ -12,7 +12,11 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help demo test test-browser up agents chaos lint format bench designs replays inbox liveness measures screens resume storm webhooks lock clean setup recovery adopt
+=======
+.PHONY: help demo test test-browser up agents chaos lint format bench designs replays inbox measures screens resume storm webhooks lock clean growth setup recovery adopt
+>>>>>>> 5b86c9e (make growth: how the record grows, what vacuum makes of it, and how fast retention deletes it)
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1	/' | expand -t 20
@@ -61,6 +65,9 @@ replays: setup ## How fast recorded workflows are replayed (N=1000: of so many)
 
 measures: setup ## What measuring costs: an hour of a log of a million rows, and a look of a monitoring system (N=10000: fewer runs)
 	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python -m benchmarks.measures.run $(if $(N),--n $(N))
+
+growth: setup ## How the record grows by a million steps, and how fast retention deletes them (N=30000: so many)
+	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python -m benchmarks.growth.run $(if $(N),--n $(N))
 
 inbox: setup ## How fast the reviewers' inbox is, with 10,000 requests that wait and 400,000 decided (N=100: so many looks)
 	@exec $(SERVERS) run --purpose bench --fresh --shared-buffers 512MB -- $(BIN)/python -m benchmarks.inbox.run $(if $(N),--n $(N))

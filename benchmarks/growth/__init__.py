@@ -1,0 +1,1 @@
+"""How the record grows, what vacuum makes of it, and how fast it is deleted again: `make growth`."""
