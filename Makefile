@@ -12,11 +12,7 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help demo test test-browser up agents chaos lint format bench designs replays inbox liveness measures screens resume storm webhooks lock clean setup recovery adopt
-=======
-.PHONY: help demo test test-browser up agents chaos lint format bench designs replays inbox measures screens resume storm webhooks lock clean growth setup recovery adopt
->>>>>>> 5b86c9e (make growth: how the record grows, what vacuum makes of it, and how fast retention deletes it)
+.PHONY: help demo test test-browser up agents chaos lint format bench designs replays growth inbox liveness measures screens resume storm webhooks lock clean setup recovery adopt
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1	/' | expand -t 20
