@@ -12,7 +12,11 @@ class TasksConfig(AppConfig):
     verbose_name = _("Workers")
 
     def ready(self) -> None:
+        from flows.services import doctor
         from tasks import beat, checks, lifecycle  # noqa: F401 - registers the system check
+        from tasks.doctor import broker, settings
 
+        doctor.register("broker", broker)
+        doctor.register("Celery's settings", settings)
         beat.connect()
         lifecycle.connect()

@@ -10,6 +10,7 @@ MODULES = (
     "commitments",
     "dependencies",
     "erasing",
+    "doctor",
     "events",
     "holds",
     "measures",
