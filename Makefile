@@ -12,7 +12,7 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser up agents chaos lint format bench designs replays growth inbox liveness measures screens resume storm webhooks lock clean setup recovery adopt
+.PHONY: help demo test test-browser up agents chaos sabotage lint format bench designs replays growth inbox liveness measures screens resume storm webhooks lock clean setup recovery adopt
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1	/' | expand -t 20
@@ -35,6 +35,10 @@ agents: setup ## The adapters of agent libraries with the lowest and the newest 
 chaos: setup ## Deployments against a faulty cloud while workers are killed: five minutes (N=100 DURATION=60 SEED=7)
 	@exec env $(if $(N),N=$(N)) $(if $(DURATION),DURATION=$(DURATION)) $(if $(SEED),SEED=$(SEED)) \
 	  $(SERVERS) run --purpose chaosrun --fresh -- $(BIN)/python -m project.dev.chaos
+
+sabotage: setup ## Each kind of orphan is made and found; then none under full load: five minutes (N=500 DURATION=60 SEED=7)
+	@exec env $(if $(N),N=$(N)) $(if $(DURATION),DURATION=$(DURATION)) $(if $(SEED),SEED=$(SEED)) \
+	  $(SERVERS) run --purpose sabotage --fresh -- $(BIN)/python -m project.dev.sabotage
 
 up: setup ## Starts web, workers, Beat and Flower, and prints the addresses
 	@exec $(SERVERS) run --purpose up --single -- $(BIN)/python -m project.dev.up
