@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
 from flows.core import payload, typed
 from flows.core.capacity import Want, label_of
-from flows.core.errors import DefinitionError
+from flows.core.errors import DefinitionError, PayloadError
 from flows.core.policies import ESCALATE, Deadline
 
 #: Names of what is counted: live runs of a flow, those of one key, and those of all flows.
@@ -26,6 +27,8 @@ RUNS, RUNS_OF, ALL = "runs:", "runs-of:", "runs"
 EVERY_FLOW = "*"
 #: A debounced start waits at most for so many of its pauses.
 MOST_PAUSES = 10
+#: What is the same text each time: what a mistake gives (a list, an object with its address) would be a key of its own each time.
+KEYS = (str, int, date, UUID)
 DEFAULT_PATIENCE = Deadline(days=1, then=ESCALATE)
 
 
@@ -99,9 +102,11 @@ def key_of(function: Callable[[Any], Any], given: Any, what: str) -> str:
     """The key that an author's function gives; an empty one counts for all without a key.
 
     Raises:
-        PayloadError: it is no text, or too long.
+        PayloadError: it is nothing that is the same text each time, or too long.
     """
     value = function(given)
+    if value is not None and not isinstance(value, KEYS):
+        raise PayloadError(what, f"must be text, or a whole number, date or UUID, got {type(value).__name__}")
     text = "" if value is None else str(value)
     if text:
         payload.check_name(text, what)
