@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from flows.testing import timelapse
+from tasks.testing import CannotCrash, kit
 from tests.support.chaosapp import journal
 from tests.support.chaosapp.flows import LongNap
 from tests.support.chaosapp.patience import DONE, EXPIRED, Patience
@@ -34,4 +35,18 @@ def test_a_run_is_carried_through_its_deadlines_by_real_workers(site: Site, meas
     assert sorted((body["kind"], body["name"]) for (body,) in events) == EXPIRED
     mine = [line["operation"] for line in journal.read(site.world, journal.DONE) if line["operation"].startswith(str(run))]
     assert Counter(operation.partition("/")[2] for operation in mine) == Counter(DONE)
+    assert not site.faults()
+
+
+@pytest.mark.req("T1", "V3")
+def test_the_kit_of_projects_waits_for_real_workers(site: Site) -> None:
+    with kit(real=True, using=ALIAS) as outlast:
+        site.worker()
+        site.beat()
+        run = site.start(LongNap)
+        outlast.until(run, status="waiting")
+        with pytest.raises(CannotCrash, match="processes of their own"):
+            outlast.run(crash_at=0)
+        outlast.until(run, status="complete")
+        outlast.assert_operations(run)
     assert not site.faults()
