@@ -214,6 +214,7 @@ def test_the_overview_says_how_everything_is(world: World, client: Client) -> No
     Line.start({})
     flows.hold("flow", Ask.definition.name, reason="an incident")
     address = reverse("admin:outlast_flows_overview_changelist")
+    assert client.get(address + "?p=-1&q=%00&id__in=x&o=9").status_code == 200, "it takes nothing from its address"
     response = client.get(address)
     tiles = {str(one["label"]): one for one in response.context["tiles"]}
     assert tiles["Ready, and not taken yet"]["count"] == "1"
