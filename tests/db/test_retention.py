@@ -28,7 +28,15 @@ pytestmark = pytest.mark.req("A4")
 Declare = Callable[..., type[flows.Flow]]
 
 #: What is allowed to stay of a run that was deleted.
-STAYS = {"outlast_key", "outlast_archive", "outlast_event", "outlast_notice", "outlast_occurrence", "outlast_start_key"}
+STAYS = {
+    "outlast_key",
+    "outlast_archive",
+    "outlast_event",
+    "outlast_finding",
+    "outlast_notice",
+    "outlast_occurrence",
+    "outlast_start_key",
+}
 
 
 def ended(worker: LocalWorker, **given: Any) -> UUID:
