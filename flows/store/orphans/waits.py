@@ -10,13 +10,14 @@ from __future__ import annotations
 from flows.core.protocol import ASKING
 from flows.store.sql import literals
 
-#: Pending timers by wait: which of them say that its time is over, and which wake it before.
-_PENDING = """
-pending AS MATERIALIZED (
-    SELECT t.wait_id, bool_or(t.kind = 'wait_deadline') AS ends, bool_or(t.kind IN ('sleep', 'retry', 'poll')) AS wakes
-    FROM outlast_timer t WHERE t.status = 'pending' AND t.wait_id IS NOT NULL GROUP BY t.wait_id
-)
-"""
+#: Pending timers of waits, by what they say. With NOT IN they are hashed, whatever is known of the tables: of a young record nothing is, and a
+#: join would compare each with each.
+_ENDS = "SELECT t.wait_id FROM outlast_timer t WHERE t.status = 'pending' AND t.wait_id IS NOT NULL AND t.kind = 'wait_deadline'"
+_WAKES = "SELECT t.wait_id FROM outlast_timer t WHERE t.status = 'pending' AND t.wait_id IS NOT NULL AND t.kind IN ('sleep', 'retry', 'poll')"
+_ENDING = "SELECT t.workflow_id FROM outlast_timer t WHERE t.status = 'pending' AND t.kind = 'workflow_deadline'"
+_OWED = "SELECT t.commitment_id FROM outlast_timer t WHERE t.status = 'pending' AND t.commitment_id IS NOT NULL"
+
+_RESTS = "w.status = 'waiting' AND w.outcome = 'WAITING' AND o.epoch = w.epoch AND o.evidence IS NULL"
 
 #: Nothing stands open, or children that nobody counts, or what is all there already. The last two arms: its event lies in the inbox.
 UNWOKEN = f"""
@@ -38,49 +39,43 @@ WITH live AS MATERIALIZED (
     OR l.need > 0 AND NOT EXISTS (SELECT FROM outlast_wait_part p WHERE p.wait_id = l.id AND p.open))
  LIMIT %(limit)s::int)
 UNION ALL
-(SELECT DISTINCT ON (l.workflow_id) 'workflow:' || l.workflow_id, l.workflow_id, jsonb_build_object('node', l.node, 'wait', l.id, 'kind', l.kind,
+(SELECT DISTINCT ON (w.id) 'workflow:' || w.id, w.id, jsonb_build_object('node', o.node, 'wait', o.id, 'kind', o.kind,
     'event', e.id, 'why', 'its event is in the inbox')
- FROM inbox e JOIN live l ON l.event_type = e.type AND l.key = e.key WHERE l.event_type <> '' AND NOT l.told
- ORDER BY l.workflow_id, e.id LIMIT %(limit)s::int)
+ FROM inbox e JOIN outlast_wait o ON o.event_type = e.type AND o.key = e.key AND o.closed_at IS NULL AND o.event_type <> ''
+ JOIN outlast_workflow w ON w.id = o.workflow_id AND {_RESTS}
+ ORDER BY w.id, e.id LIMIT %(limit)s::int)
 UNION ALL
-(SELECT DISTINCT ON (l.workflow_id) 'workflow:' || l.workflow_id, l.workflow_id, jsonb_build_object('node', l.node, 'wait', l.id, 'kind', l.kind,
+(SELECT DISTINCT ON (w.id) 'workflow:' || w.id, w.id, jsonb_build_object('node', o.node, 'wait', o.id, 'kind', o.kind,
     'event', e.id, 'why', 'its event is in the inbox')
- FROM inbox e JOIN outlast_wait_part p ON p.open AND p.event_type = e.type AND p.key = e.key JOIN live l ON l.id = p.wait_id
- WHERE NOT l.told
- ORDER BY l.workflow_id, e.id LIMIT %(limit)s::int)
+ FROM inbox e JOIN outlast_wait_part p ON p.open AND p.event_type = e.type AND p.key = e.key
+ JOIN outlast_wait o ON o.id = p.wait_id AND o.closed_at IS NULL JOIN outlast_workflow w ON w.id = o.workflow_id AND {_RESTS}
+ ORDER BY w.id, e.id LIMIT %(limit)s::int)
 LIMIT %(limit)s::int
 """
 
 #: A moment is on record on the wait, on its run, or on the commitment. A job that is polled is looked at before its time is over.
 TIMER_LOST = f"""
-WITH {_PENDING}, few AS MATERIALIZED (
-    SELECT o.id, o.workflow_id, o.kind, o.deadline_at, o.node, o.epoch, coalesce(p.ends, false) AS ends, coalesce(p.wakes, false) AS wakes
-    FROM outlast_wait o LEFT JOIN pending p ON p.wait_id = o.id
-    WHERE o.status = 'open' AND o.due_since IS NULL AND (
-        o.deadline_at IS NOT NULL AND NOT coalesce(p.ends, false)
-        OR o.kind IN ('timer', 'external_job') AND NOT coalesce(p.wakes, false))
+WITH few AS MATERIALIZED (
+    SELECT o.id, o.workflow_id, o.kind, o.deadline_at, o.node, o.epoch, o.deadline_at IS NOT NULL AND o.id NOT IN ({_ENDS}) AS endless,
+        o.kind IN ('timer', 'external_job') AND o.id NOT IN ({_WAKES}) AS asleep
+    FROM outlast_wait o WHERE o.status = 'open' AND o.due_since IS NULL
 ), open AS MATERIALIZED (
     SELECT f.*, w.due_at FROM few f JOIN outlast_workflow w ON w.id = f.workflow_id
-    WHERE f.epoch = w.epoch AND w.status IN ('waiting', 'paused')
-), ending AS MATERIALIZED (
-    SELECT t.workflow_id, t.commitment_id, t.kind FROM outlast_timer t
-    WHERE t.status = 'pending' AND t.kind IN ('workflow_deadline', 'commitment_deadline')
+    WHERE (f.endless OR f.asleep) AND f.epoch = w.epoch AND w.status IN ('waiting', 'paused')
 ), dated AS MATERIALIZED (
     SELECT w.id, w.node, w.deadline_at FROM outlast_workflow w
-    WHERE w.status IN ('waiting', 'paused') AND w.deadline_at IS NOT NULL
-      AND NOT EXISTS (SELECT FROM ending e WHERE e.workflow_id = w.id AND e.kind = 'workflow_deadline')
+    WHERE w.status IN ('waiting', 'paused') AND w.deadline_at IS NOT NULL AND w.id NOT IN ({_ENDING})
     UNION ALL
     SELECT w.id, w.node, w.deadline_at FROM outlast_workflow w
-    WHERE w.status = 'runnable' AND w.deadline_at IS NOT NULL
-      AND NOT EXISTS (SELECT FROM ending e WHERE e.workflow_id = w.id AND e.kind = 'workflow_deadline')
+    WHERE w.status = 'runnable' AND w.deadline_at IS NOT NULL AND w.id NOT IN ({_ENDING})
 )
 (SELECT 'wait:' || o.id, o.workflow_id, jsonb_build_object('timer', 'wait_deadline', 'at', o.deadline_at, 'node', o.node, 'wait', o.id)
- FROM open o WHERE o.deadline_at IS NOT NULL AND NOT o.ends LIMIT %(limit)s::int)
+ FROM open o WHERE o.endless LIMIT %(limit)s::int)
 UNION ALL
 (SELECT 'wake:' || o.id, o.workflow_id, jsonb_build_object(
     'timer', CASE o.kind WHEN 'timer' THEN 'sleep' ELSE 'poll' END, 'at', o.due_at, 'node', o.node, 'wait', o.id)
  FROM open o
- WHERE NOT o.wakes AND (o.kind = 'timer' OR o.kind = 'external_job' AND o.due_at IS NOT NULL AND o.due_at IS DISTINCT FROM o.deadline_at)
+ WHERE o.asleep AND (o.kind = 'timer' OR o.kind = 'external_job' AND o.due_at IS NOT NULL AND o.due_at IS DISTINCT FROM o.deadline_at)
  LIMIT %(limit)s::int)
 UNION ALL
 (SELECT 'workflow:' || d.id, d.id, jsonb_build_object('timer', 'workflow_deadline', 'at', d.deadline_at, 'node', d.node)
@@ -91,16 +86,15 @@ UNION ALL
 (SELECT 'commitment:' || c.id, c.workflow_id, jsonb_build_object(
     'timer', 'commitment_deadline', 'at', c.deadline_at, 'node', c.node, 'commitment', c.id)
  FROM outlast_commitment c
- WHERE c.status = 'active' AND c.deadline_at IS NOT NULL AND NOT EXISTS (SELECT FROM ending e WHERE e.commitment_id = c.id)
+ WHERE c.status = 'active' AND c.deadline_at IS NOT NULL AND c.id NOT IN ({_OWED})
  LIMIT %(limit)s::int)
 LIMIT %(limit)s::int
 """
 
 ENDLESS = f"""
-WITH {_PENDING}
 SELECT 'wake:' || o.id, o.workflow_id, jsonb_build_object('timer', 'retry', 'at', w.due_at, 'node', o.node, 'wait', o.id)
-FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id LEFT JOIN pending p ON p.wait_id = o.id
+FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id
 WHERE o.status = 'open' AND o.kind = 'retry_window' AND o.due_since IS NULL AND w.status IN ('waiting', 'paused') AND o.epoch = w.epoch
-  AND NOT coalesce(p.wakes, false)
+  AND o.id NOT IN ({_WAKES})
 LIMIT %(limit)s::int
 """
