@@ -34,21 +34,20 @@ def check_started_by(databases: Sequence[str] | None = None, **_: Any) -> list[c
 def _nobody(by: StartedBy | None, flow: Any, using: str) -> checks.CheckMessage | None:
     if not isinstance(by, StartedBy) or not by.user:
         return None  # E027, E083
-    try:
-        accountable(by.user, using)
-    except NobodyAccountable as error:
-        message = f"{flow.definition.name}, Meta.started_by: {error}"
-        hint = "Make the user, or name another one: until then events of that type begin nothing, and stay in the inbox as unclaimed."
-        return checks.Warning(message, hint=hint, obj=flow.definition.where, id="outlast_flows.W108")
-    return None
+    until = "events of that type begin nothing, and stay in the inbox as unclaimed."
+    return _warning(by.user, f"{flow.definition.name}, Meta.started_by", until, flow.definition.where, using)
 
 
 def _nobody_of(schedule: Schedule, using: str) -> checks.CheckMessage | None:
     if not schedule.user:
         return None  # W004
+    return _warning(schedule.user, schedule.label, "each occurrence of it fails with NOBODY_ACCOUNTABLE.", schedule.name, using)
+
+
+def _warning(user: Any, where: str, until: str, obj: Any, using: str) -> checks.CheckMessage | None:
     try:
-        accountable(schedule.user, using)
+        accountable(user, using)
     except NobodyAccountable as error:
-        hint = "Make the user, or name another one: until then each occurrence of it fails with NOBODY_ACCOUNTABLE."
-        return checks.Warning(f"{schedule.label}: {error}", hint=hint, obj=schedule.name, id="outlast_flows.W108")
+        hint = f"Make the user, or name another one: until then {until}"
+        return checks.Warning(f"{where}: {error}", hint=hint, obj=obj, id="outlast_flows.W108")
     return None

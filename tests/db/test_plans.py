@@ -292,7 +292,7 @@ def test_signals(busy: LocalWorker) -> None:
     good(explain(places.MARK, {"seconds": 86400.0, "limit": 10}), 40)
     wait = Wait.objects.get(status="open", key="live-3")
     wake = {"waits": [wait.pk], "evidence": "{}", "event": None, "trigger": "event", "ref": "e", "priority_seconds": 60}
-    good(explain(events.WAKE, wake), 120)
+    good(explain(events.WAKE, wake), 200)
     good(explain(events.CONFLICT, event), 20)
 
 
