@@ -15,7 +15,8 @@ from flows.store.sql import _numbered
 
 #: A page or two, kept so on purpose: reading them whole is what a planner should do.
 SMALL = {
-    "outlast_worker", "outlast_tick", "outlast_bulk", "outlast_rollup", "outlast_retention", "outlast_scan", "outlast_release", "outlast_current_release",
+    "outlast_worker", "outlast_tick", "outlast_bulk", "outlast_rollup", "outlast_retention", "outlast_scan", "outlast_release",
+    "outlast_current_release",
 }  # fmt: skip
 
 
