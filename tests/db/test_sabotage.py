@@ -163,13 +163,15 @@ def test_the_timer_of_a_retry(worker: LocalWorker, clock: Clock) -> None:
     assert status(run)[0] == "complete"
 
 
-def test_the_message_of_a_ready_run_is_lost(worker: LocalWorker, hints: Counting) -> None:
+def test_the_message_of_a_ready_run_is_lost(worker: LocalWorker, clock: Clock, hints: Counting) -> None:
     run = Line.start({})
     flows.hold("flow", "t-line", reason="not now")
     damage(OLD, id=run.id)
     damage("UPDATE outlast_worker SET started_at = started_at - interval '1 hour'")
     assert sabotage.is_quiet() == [], "what is held is not to be taken"
     damage("DELETE FROM outlast_hold")
+    assert sabotage.is_quiet() == [], "something of the queue was taken a moment ago: there is a backlog"
+    clock.move(minutes=2)
     hints.clear()
     found("unhinted", run.id, repaired=True, once=False)
     assert [hint.queue for hint in hints.hints][:1] == ["agents"]

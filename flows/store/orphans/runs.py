@@ -34,8 +34,8 @@ _OFFERS = """
     AND (r.release = '' OR r.release = ANY (k.releases) OR '*' = ANY (k.releases))
 """
 
-#: By workers that were there as long. Where somebody works for that queue there is a backlog, and no message is missing. A run whose open
-#: activity is gone is taken by nobody.
+#: By workers that were there as long. Where somebody works for that queue, or took something of it meanwhile, there is a backlog, and no message
+#: is missing: at one moment each of them may be between two runs. A run whose open activity is gone is taken by nobody.
 UNHINTED = f"""
 WITH {_READY}
 SELECT 'workflow:' || r.id, r.id, jsonb_build_object('queue', r.queue, 'ready_since', r.since, 'runs', r.runs, 'node', w.node)
@@ -45,6 +45,8 @@ WHERE EXISTS (SELECT FROM outlast_worker k WHERE k.status = 'alive' AND k.lease_
   AND (w.active_seq IS NULL OR EXISTS (SELECT FROM outlast_activity a WHERE a.workflow_id = w.id AND a.seq = w.active_seq))
   AND NOT EXISTS (SELECT FROM outlast_workflow o JOIN outlast_worker k ON k.id = o.worker_id
                   WHERE o.worker_id IS NOT NULL AND o.status = 'running' AND o.queue = r.queue AND k.status = 'alive')
+  AND NOT EXISTS (SELECT FROM outlast_transition t JOIN outlast_workflow o ON o.id = t.workflow_id
+                  WHERE t.at > flows_now() - %(patience)s::float8 * interval '1 second' AND t.trigger = 'claim' AND o.queue = r.queue)
 LIMIT %(limit)s::int
 """
 
