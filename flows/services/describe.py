@@ -110,7 +110,14 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
     alias = identify.alias(using)
     row = get(workflow, alias)
     found = state(row, alias)
-    return replace(found, timeline=timeline(row.pk, alias), attempts=attempts(row.pk, alias), verdicts=verdicts(row.pk, alias))
+    return replace(
+        found,
+        commitments=_commitments(row.pk, alias),
+        deadlines=deadlines(row.pk, alias),
+        timeline=timeline(row.pk, alias),
+        attempts=attempts(row.pk, alias),
+        verdicts=verdicts(row.pk, alias),
+    )
 
 
 def state(row: Workflow, using: str) -> Description:

@@ -6,6 +6,8 @@ their values, and `flows.describe` is code.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -24,6 +26,16 @@ _viewer: ContextVar[Any] = ContextVar("outlast_viewer", default=None)
 def looks(user: Any) -> None:
     """From now on, and until the end of the request, this user looks; None: nobody who is known."""
     _viewer.set(user)
+
+
+@contextmanager
+def looking(user: Any) -> Iterator[None]:
+    """Within this, that user looks: of what is no request, and may be called by one."""
+    before = _viewer.set(user)
+    try:
+        yield
+    finally:
+        _viewer.reset(before)
 
 
 def _forget(**_: object) -> None:

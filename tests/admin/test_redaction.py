@@ -75,6 +75,9 @@ def test_commands_hide_them_until_somebody_looks_who_may(run: Any, cli: Any) -> 
         assert SECRET not in cli(*verb, "--json", "--as", "ann").out
         assert SECRET in cli(*verb, "--json", "--as", "eve").out
     assert cli("show", run.id, "--as", "nobody").code == 1
+    assert redacting.shown("input", {"card": SECRET}) == {"card": "(redacted)"}, (
+        "who looked is forgotten with the end of the command"
+    )
 
 
 def test_code_sees_all(run: Any) -> None:

@@ -113,13 +113,14 @@ class Command(BaseCommand):
         alias = options.get("database")
         if alias is not None and alias not in connections.settings:
             raise CommandError(f"There is no database {alias!r} in DATABASES.", returncode=WRONG_USAGE)
-        redacting.looks(find.user(options.pop("viewer", None), alias))
+        viewer = find.user(options.pop("viewer", None), alias)
         owner = self._owners.get(verb)
         action: Callable[..., None] = (
             getattr(self, f"do_{verb}") if owner is None else functools.partial(self._report, functools.partial(owner.do, verb))
         )
         try:
-            action(**options)
+            with redacting.looking(viewer):
+                action(**options)
         except OutlastError as error:
             raise CommandError(visible.plain(str(error))) from error
         except OperationalError as error:

@@ -30,7 +30,7 @@ from project.agents.coding.repository import commit_to_main, moves
 from project.agents.research.model import ModelAnswer as Finding
 from project.agents.research.model import ModelRequest as FindingRequest
 from project.agents.research.model import RuleBasedModel as Reader
-from tests.support.cloud import own, shared
+from tests.support.cloud import own, shared, until
 from tests.support.coding import Coding, coding
 from tests.support.deploying import World, world
 from tests.support.fixtures import clock, quick_commits, sound, transactional_db, worker
@@ -200,7 +200,7 @@ def test_a_research_agent_reads_what_was_approved_and_believes_no_orders(desk: D
 
 def test_a_deployment_agent_asks_its_cloud_whatever_events_and_names_say(world: World) -> None:
     version = f"2.0 {KINDS['order']} {KINDS['markup']}"
-    run = world.start(version=version, opens_in=1)
+    run = world.start(version=version, opens_in=3)
     world.worker.run()
     (held_window,) = flows.commitments.active(kind="window", workflow=run)
     for number in range(3):
@@ -208,6 +208,9 @@ def test_a_deployment_agent_asks_its_cloud_whatever_events_and_names_say(world: 
         flows.signal(
             f"claims-{number}", kinds[number], key=held_window.reference, payload={**CLAIMS, "ok": True, "healthy": True}
         )
+    world.worker.run()
+    assert world.did() == ["reserve"], "what the events claim is not so yet"
+    until(lambda: world.cloud.window(held_window.reference)["state"] == "open")
     assert world.reach(run) == ("complete", "done")
     assert world.did() == ["reserve", "canary", "promote", "release"]
     assert (world.version(), asked(run)) == (version, [])
