@@ -53,13 +53,14 @@ BUCKET = f"""CASE c.status
 
 NODE = "LEFT JOIN outlast_measured_node n ON n.flow = w.flow_name AND n.version = w.flow_version AND n.node = c.node"
 
+#: What follows an end (its values are erased) ends nothing a second time.
 #: What was spent in the hours from %(start)s to %(end)s. The cuts that end in them or later, by the row that ends them; and those still open.
 SPENT = f"""
 SELECT x.hour, w.flow_name, w.flow_version, {BUCKET} AS bucket, sum(x.seconds), count(DISTINCT c.workflow_id)::int
 FROM (
     SELECT p.workflow_id, p.to_status AS status, p.to_node AS node, p.outcome, p.at AS since, t.at AS until
     FROM outlast_transition t JOIN outlast_transition p ON p.workflow_id = t.workflow_id AND p.seq = t.seq - 1
-    WHERE t.at > %(start)s::timestamptz AND p.at < %(end)s::timestamptz
+    WHERE t.at > %(start)s::timestamptz AND p.at < %(end)s::timestamptz AND p.to_status NOT IN ({_TERMINAL})
     UNION ALL
     SELECT p.workflow_id, p.to_status, p.to_node, p.outcome, p.at, 'infinity'
     FROM outlast_workflow w JOIN outlast_transition p ON p.workflow_id = w.id AND p.seq = w.version
@@ -82,7 +83,7 @@ MOST = f"""(
     SELECT {BUCKET} FROM (
         SELECT p.workflow_id, p.to_status AS status, p.to_node AS node, p.outcome, p.at AS since, t.at AS until
         FROM outlast_transition t JOIN outlast_transition p ON p.workflow_id = t.workflow_id AND p.seq = t.seq - 1
-        WHERE t.workflow_id = w.id) c
+        WHERE t.workflow_id = w.id AND p.to_status NOT IN ({_TERMINAL})) c
     {WAIT}
     {NODE}
     WHERE c.until > c.since
@@ -97,7 +98,7 @@ WITH objective AS (
     SELECT t.workflow_id, t.seq, t.at, t.from_status, t.to_status, t.trigger, t.outcome, p.at AS since,
         p.from_status AS before, p.trigger AS woken_by
     FROM outlast_transition t LEFT JOIN outlast_transition p ON p.workflow_id = t.workflow_id AND p.seq = t.seq - 1
-    WHERE t.at >= %(start)s::timestamptz AND t.at < %(end)s::timestamptz
+    WHERE t.at >= %(start)s::timestamptz AND t.at < %(end)s::timestamptz AND t.from_status NOT IN ({_TERMINAL})
 ), waited AS (
     SELECT c.workflow_id, q.kind, c.until AS at, c.until - c.since AS took
     FROM (SELECT a.workflow_id, a.from_status AS status, a.since, a.at AS until FROM arrow a WHERE a.from_status = 'waiting') c

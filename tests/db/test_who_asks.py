@@ -35,6 +35,8 @@ GIVEN: dict[Any, dict[str, Any]] = {
     api.resume: {"workflow": uuid4()},
     api.migrate: {"workflow": uuid4()},
     api.redeliver: {"event": 1, "reason": "x"},
+    api.hold: {"scope": "all", "reason": "x"},
+    api.lift: {"scope": "all", "reason": "x"},
     api.retry_failed: {"workflow": uuid4(), "reason": "x"},
     policies.publish: {"name": "changes", "body": {}},
     policies.adopt: {"workflow": uuid4(), "reason": "x"},

@@ -127,6 +127,8 @@ def happenings(life: Life, using: str) -> Iterator[tuple[str, datetime, timedelt
         if before is None:
             yield "started", row.at, none
             continue
+        if before.to_status in OVER:
+            continue  # its values were erased
         cut = cuts[before.at]
         if row.from_status == "waiting" and cut.kind:
             yield f"wait:{cut.kind}", row.at, row.at - before.at

@@ -22,6 +22,7 @@ INSERT INTO outlast_rollup (id, looked_at, until, final) SELECT 1, statement_tim
 FROM (SELECT date_trunc('hour', flows_now(), 'UTC') AS hour) h
 ON CONFLICT (id) DO UPDATE SET looked_at = excluded.looked_at, until = excluded.until, final = excluded.final
 """
+KEPT_LONGER = "UPDATE outlast_retention SET next_at = statement_timestamp() + interval '1 hour'"
 
 
 class Counting:
@@ -65,8 +66,9 @@ def tables() -> list[str]:
 
 
 def let_be_measured() -> None:
-    """The clock has nothing to measure for a minute: what a tick does is the test's own."""
+    """The clock has nothing to measure for a minute, and nothing to delete: what a tick does is the test's own."""
     run("let be measured", MEASURED, {}, "default")
+    run("let be kept", KEPT_LONGER, {}, "default")
 
 
 def wipe(*, large: bool = False) -> None:

@@ -21,7 +21,8 @@ def serve() -> None:
 
     django.setup()
     from flows.testing.clock import MOVABLE_CLOCK
-    from tests.support.chaosapp import flows, stories  # noqa: F401 - loaded once, for all children
+    from tests.support import record  # noqa: F401 - loaded once, for all children
+    from tests.support.chaosapp import flows, stories  # noqa: F401
 
     run_in_child(lambda: prepare(MOVABLE_CLOCK))
     for line in sys.stdin:
@@ -44,8 +45,10 @@ def prepare(clock: str) -> None:
 
 def child(*, story: str, folder: str, key: str, crash: str) -> None:
     from tests.support import crash as seams
+    from tests.support import record
     from tests.support.chaosapp.stories import tell
 
+    record.let_be_measured()
     seams.install(crash)
     tell(story, folder, key)
 
