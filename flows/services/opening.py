@@ -17,7 +17,7 @@ from flows.core.course import visit_of
 from flows.core.decide import Decided
 from flows.core.nodes.activity import Activity
 from flows.core.state import Woken
-from flows.services import arrows, releasing
+from flows.services import arrows, recording, releasing
 from flows.services.follow import now_running, timeout_of
 from flows.services.owned import Owned
 from flows.services.proceed import Keeping, ask
@@ -52,6 +52,7 @@ def _opening(owned: Owned, keeping: Keeping) -> _Opening | None:
     decided = ask(owned, Woken())
     move = decided.move
     plain = decided.refusal is None and not (decided.handled or decided.releases or decided.release)
+    plain = plain and recording.of(owned, Woken(), decided, None).empty  # the answer of a job ends what is owed for it
     if not isinstance(move, moves.Open) or not plain:
         return None
     node = owned.definition.nodes[move.node]

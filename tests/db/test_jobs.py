@@ -15,11 +15,12 @@ from flows.models import Activity, Commitment, Event, Operation, Timer, Transiti
 from flows.services.proceed import Progress, proceed
 from flows.services.replay import replay
 from flows.testing import Clock, LocalWorker
-from tests.factories import LET_GO, another_worker, lose, row, status, take_one
+from tests.factories import LET_GO, another_worker, lose, row, status, take_one, work
 
 pytestmark = pytest.mark.req("C1", "G4")
 
 Declare = Callable[..., type[Flow]]
+DAY = Deadline(days=1, then=ESCALATE)
 
 started: list[str] = []
 cancelled: list[tuple[str, Any]] = []
@@ -326,3 +327,28 @@ def test_the_log_says_why_it_went_on(worker: LocalWorker, clock: Clock, build: A
     found = list(Transition.objects.filter(workflow_id=run.id).order_by("seq").values_list("trigger", flat=True))
     assert found == ["start", "claim", "completed", "timer", "claim", "woken", "completed"]
     assert minutes(1) == Job(start, then="x").every
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_its_event_answers_where_an_activity_follows(worker: LocalWorker, declare: Declare, runs: int) -> None:
+    """Those of one claim whose waits were answered enter what follows in one statement: not where something else is to be written, too."""
+    flow = declare(
+        "t-build-on", build=Job(start, event="build.finished", key=key, cancel=give_back, deadline=DAY, then="after"),
+        after=flows.Activity(work, then="done"), done=End(COMPLETE),
+    )  # fmt: skip
+    made = [flow.start({}) for _ in range(runs)]
+    worker.run()
+    assert len(finished().woken) == runs
+    worker.run()
+    assert {status(run)[0] for run in made} == {"complete"}
+    assert (held(), cancelled) == ([("job", "build", "fulfilled")] * runs, [])
+
+
+def test_after_a_poll_that_knew_nothing_its_event_answers(worker: LocalWorker, clock: Clock, build: Any) -> None:
+    run = build().start({})
+    worker.run()
+    later(worker, clock, minutes=5)
+    assert bool(finished())
+    other = another_worker()
+    other.run()
+    assert (status(run)[0], held(), cancelled) == ("complete", [("job", "build", "fulfilled")], [])

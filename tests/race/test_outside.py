@@ -255,6 +255,7 @@ def settle(of: Flows, worker: LocalWorker, clock: Clock) -> None:
         worker.run()
         left = Workflow.objects.exclude(status__in=list(TERMINAL))
         if not left.exists() and not StartKey.objects.exclude(due_at=None).exists():
+            worker.tick()  # occurrences end with their runs, at a look
             return
         for row in left:
             flows.resume(row.pk)
