@@ -154,7 +154,8 @@ def test_a_repair_and_a_person_at_once_are_one(run: Any) -> None:
     )
     assert [each for each in outcomes if isinstance(each, Exception)] == []
     assert Timer.objects.filter(workflow_id=run.id, status="pending").count() == 1
-    assert Finding.objects.get().status in ("repaired", "gone")
+    scanning.scan()  # one that began before the repair may have found it once more: that is gone
+    assert set(Finding.objects.values_list("status", flat=True)) <= {"repaired", "gone"}
 
 
 def test_a_kind_that_takes_too_long_is_told_and_holds_up_no_other(run: Any, monkeypatch: Any, caplog: Any) -> None:
