@@ -20,15 +20,16 @@ from flows.core.protocol import Status
 from flows.core.stillness import CLOCK_STOPPED, in_words
 from flows.models import Overview
 from flows.services.overview import Promised, overview
+from flows.store import counts
 from flows.store.overview import Seen
 
 #: Name → its words, the list behind it, and whether any of it is something that somebody should look at.
 TILES: dict[str, tuple[Any, str, bool]] = {
     "ready": (_("Ready, and not taken yet"), "workflow_changelist?status=runnable", False),
-    "requests": (_("Open requests to people"), "wait_changelist?status=open", False),
+    "requests": (_("Open requests to people"), "wait_changelist?status=open&kind=people", False),
     "doubts": (_("Effects in doubt"), "operation_changelist?queue=doubt", True),
     "mitigations": (_("Compensations and releases that failed"), "operation_changelist", True),
-    "breached": (_("Commitments over their deadline"), "commitment_changelist", True),
+    "breached": (_("Commitments over their deadline"), "commitment_changelist?status=breached", True),
     "events": (_("Events that nobody took"), "event_changelist?place=unclaimed", True),
     "dependencies": (_("Dependencies that are not healthy"), "dependency_changelist", True),
     "findings": (_("Orphans"), "finding_changelist", True),
@@ -90,7 +91,9 @@ class OverviewAdmin(ReadOnlyAdmin):
         return {
             "label": label,
             "count": workflow_filters.amount(seen.count),
-            "oldest": in_words(seen.oldest) if seen.oldest is not None and name != "workers" else "",
+            "oldest": in_words(seen.oldest)
+            if seen.oldest is not None and seen.count <= counts.MOST and name != "workers"
+            else "",
             "url": f"{url}?{query}" if url and query else url,
             "alarming": alarming and bool(seen.count),
         }

@@ -9,11 +9,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
 from flows.admin.read_only import OfferedFilter, ReadOnlyAdmin
-from flows.core.protocol import WAIT_KINDS, WaitStatus
+from flows.core.protocol import ASKING, WAIT_KINDS, WaitStatus
 from flows.models import Notice, Timer, TimerStatus, Wait, Worker, WorkerStatus
 from flows.services import redacting
 
@@ -38,7 +39,17 @@ class WaitStatusFilter(FixedFilter):
 
 
 class WaitKindFilter(FixedFilter):
+    """By one kind, or those in which people are asked."""
+
     title, parameter_name, words = _("kind"), "kind", tuple(WAIT_KINDS)
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("people", gettext("people are asked")), *super().lookups(request, model_admin)]
+
+    def narrowed(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "people":
+            return queryset.filter(kind__in=sorted(ASKING))
+        return super().narrowed(request, queryset)
 
 
 class TimerStatusFilter(FixedFilter):

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 
 from flows.admin import budgets, candidates, operation_page, rendering, turns, workflow_drawings, workflow_rows
 from flows.admin.paging import Pages
-from flows.core.deadlines import OF_WAITS, kind_of
+from flows.core.deadlines import kind_of
 from flows.core.protocol import ASKING, TERMINAL
 from flows.core.verdicts import Way
 from flows.models import Timer, Wait, Workflow
@@ -40,7 +40,7 @@ def context(obj: Workflow, chip: SafeString, pages: Pages, using: str, url: Url)
         "pages": {name: pages.links(name, found[name]) for name in found.rows},
         "waits": _waits(obj, told, rows["waits"], using, url),
         "timers": rows["timers"],
-        "deadlines": [one for one in map(_deadline, rows["deadlines"]) if one is not None],
+        "deadlines": [_deadline(one) for one in rows["deadlines"]],
         "effects": [operation_page.line(one, url) for one in rows["effects"]],
         "commitments": [_commitment(one, url) for one in rows["commitments"]],
         "events": [_event(one, url) for one in rows["events"]],
@@ -84,11 +84,9 @@ def _waits(obj: Workflow, told: Description, rows: list[Wait], using: str, url: 
     ]
 
 
-def _deadline(row: Timer) -> dict[str, Any] | None:
-    """A deadline of the run itself, of an SLA, of a commitment or of freshness; those of waits stand with the waits."""
+def _deadline(row: Timer) -> dict[str, Any]:
+    """A deadline of the run itself, of an SLA, of a commitment or of freshness."""
     kind = kind_of(row.kind, None).name
-    if kind in OF_WAITS:
-        return None
     return {"row": row, "kind": kind, "shown_name": rendering.inline(row.name), "chip": rendering.chip(row.status)}
 
 

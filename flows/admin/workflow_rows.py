@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from flows.admin.paging import Pages
-from flows.core.deadlines import KINDS
+from flows.core.deadlines import KINDS, OF_WAITS
 from flows.core.joins import CANCELLED, FAILED
 from flows.models import (
     Activity,
@@ -30,6 +30,8 @@ from flows.models import (
 from flows.store import batch
 from flows.store.batch import Batch
 
+#: Deadlines of waits stand with the waits.
+OWN = [kind for kind, one in KINDS.items() if one.name not in OF_WAITS]
 #: So many groups of children are shown, the newest first; and timers that are to come.
 FANS = TIMERS = 20
 #: The events that the waits of a run have taken; of waits for several, those of their parts.
@@ -46,7 +48,7 @@ def read(obj: Workflow, pages: Pages, using: str) -> Batch:
         "waits": Wait.objects.filter(**mine)
         .defer("state_versions", "result")
         .order_by(F("closed_at").desc(nulls_first=True), "-pk"),
-        "deadlines": Timer.objects.filter(**mine, kind__in=KINDS).order_by("-due_at", "-pk"),
+        "deadlines": Timer.objects.filter(**mine, kind__in=OWN).order_by("-due_at", "-pk"),
         "effects": Operation.objects.filter(**mine).defer("request", "evidence").order_by("-activity_seq", "-pk"),
         "commitments": Commitment.objects.filter(**mine).defer("terms").order_by("-pk"),
         "events": Event.objects.extra(where=[TAKEN], params=[obj.pk, obj.pk]).defer("payload").order_by("-pk"),  # noqa: S610 - no value of others

@@ -30,6 +30,8 @@ PRIVATE = frozenset({"thinking", "reasoning", "redacted_thinking"})
 PRIVATE_KEYS = frozenset({"reasoning_content"})
 PRIVATE_IN_MESSAGE = frozenset({"reasoning", "reasoning_details", "thinking", "thinking_blocks"})
 _KINDS = ("part_kind", "kind", "type")
+#: Who speaks in a message that may hold a model's reasoning; an argument of a tool may have the name, too.
+_ROLES = ("assistant", "model")
 
 
 def is_private(part: Any) -> bool:
@@ -41,7 +43,7 @@ def is_private(part: Any) -> bool:
 
 def private_keys(value: Mapping[str, Any]) -> frozenset[str]:
     """The keys of this object under which a model's reasoning stands."""
-    hidden = PRIVATE_KEYS | PRIVATE_IN_MESSAGE if "role" in value else PRIVATE_KEYS
+    hidden = PRIVATE_KEYS | PRIVATE_IN_MESSAGE if value.get("role") in _ROLES else PRIVATE_KEYS
     return frozenset(key for key in hidden if value.get(key))
 
 

@@ -74,9 +74,6 @@ def record(made: store.Artifact, using: str) -> None:
     store.record(made, using)
 
 
-def of(workflow_id: UUID, using: str, *, limit: int | None = None) -> Sequence[Mapping[str, Any]]:
-    """The artifacts of a workflow, oldest first; with `limit`, the newest so many."""
-    rows = Candidate.objects.using(using).filter(workflow_id=workflow_id)
-    if limit is not None:
-        return list(rows.order_by("-pk").values(*FIELDS)[:limit])[::-1]
-    return list(rows.order_by("pk").values(*FIELDS))
+def of(workflow_id: UUID, using: str) -> Sequence[Mapping[str, Any]]:
+    """The artifacts of a workflow, oldest first."""
+    return list(Candidate.objects.using(using).filter(workflow_id=workflow_id).order_by("pk").values(*FIELDS))

@@ -16,7 +16,7 @@ from django.db import transaction
 from flows import registry
 from flows.conf import conf
 from flows.core import payload
-from flows.core.admission import Admission
+from flows.core.admission import MOST_PAUSES, Admission
 from flows.core.misuse import AdmissionRefused, IntentClosed, UnknownIntent, UnknownWorkflow
 from flows.registry import Watch
 from flows.services import control
@@ -56,22 +56,25 @@ def _begun(due: Due, using: str) -> timedelta | None:
         answers.append(_started(due, using))
     if answers:
         return answers[0]
-    if due.age > LONGEST:
+    if due.age > LONGEST + _pause(due) * MOST_PAUSES:
         logger.error("a start of %s that was put off is given up: it has failed for a day", due.flow)
         return None
     return min(max(due.age, AGAIN), RAREST)
 
 
+def _pause(due: Due) -> timedelta:
+    said: Any = registry.flow(due.flow).definition.admission
+    return said.debounce if isinstance(said, Admission) and said.debounce is not None else AGAIN
+
+
 def _started(due: Due, using: str) -> timedelta | None:
     """Start it; the span after which it is tried again, or None: it is done with."""
     definition = registry.flow(due.flow).definition
-    said: Any = definition.admission
-    pause = said.debounce if isinstance(said, Admission) and said.debounce is not None else AGAIN
     origin = Origin(**due.origin, ids=[due.workflow_id])
     try:
         start_now(definition, [(None, payload.decode(due.input))], origin, using)
     except AdmissionRefused:
-        return max(pause, timedelta(seconds=1))
+        return max(_pause(due), timedelta(seconds=1))
     except (IntentClosed, UnknownIntent) as error:
         logger.error("a start of %s that was put off cannot be made: %s", due.flow, error)
     return None

@@ -112,6 +112,7 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
     found = state(row, alias)
     return replace(
         found,
+        result=payload.decode(row.result),
         commitments=_commitments(row.pk, alias),
         deadlines=deadlines(row.pk, alias),
         timeline=timeline(row.pk, alias),
@@ -121,7 +122,9 @@ def describe(workflow: Any, *, using: str | None = None) -> Description:
 
 
 def state(row: Workflow, using: str) -> Description:
-    """The answers about a run whose row was just read, without its lists (commitments, deadlines, timeline …): those may be thousands."""
+    """The answers about a run whose row was just read, without its lists (commitments, deadlines, timeline …), which may be
+    thousands, and without its result, which may not be to be opened here.
+    """
     read = batch.read(
         using,
         waits=Wait.objects.filter(workflow_id=row.pk, status=WaitStatus.OPEN),
@@ -155,7 +158,7 @@ def state(row: Workflow, using: str) -> Description:
         ways_on=[way.value for way in needed.ways],
         seen=control.seen_of(row),
         sessions=[one.session for one in read["sessions"]],
-        result=payload.decode(row.result),
+        result=None,
         started_at=row.created_at,
         updated_at=row.updated_at,
         release=_release(row, using),

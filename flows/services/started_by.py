@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from flows import registry
 from flows.core import payload
@@ -57,7 +57,9 @@ def lock_ahead(events: Sequence[tuple[str, str, str, str]], using: str) -> None:
     for _, (flow, runs) in sorted(wanted.items()):
         try:
             debounce.lock_ahead(flow.definition, runs, using)
-        except OutlastError:
+        except DatabaseError:
+            raise
+        except Exception:  # `begin` calls it again, and the log says why nothing begins
             logger.debug("a start key of %s cannot be told ahead", flow.definition.name, exc_info=True)
 
 

@@ -11,7 +11,7 @@ from django.db.models.expressions import RawSQL
 
 from flows import registry
 from flows.core import stillness
-from flows.core.holds import Scope
+from flows.core.holds import Scope, lines
 from flows.core.protocol import Status
 from flows.core.stillness import Facts, Hold, Reason, Trying, Waiting
 from flows.core.verdicts import Way
@@ -50,12 +50,12 @@ def looks(row: Workflow) -> dict[str, QuerySet[Any]]:
 def _over(row: Workflow) -> QuerySet[HoldRow]:
     """The open holds that it is under: of everything, of its flow, key or tenant, or of what its node needs."""
     node = registry.node(row.flow_name, row.flow_version, row.node)
-    needed = getattr(node, "needed", ())
+    needed = [line.partition("\n")[0] for line in lines(row.flow_name, row.flow_version, [(row.node, node)])]
     mine = Q(scope=Scope.ALL.value) | Q(scope=Scope.FLOW.value, name=row.flow_name)
     for scope, name in ((Scope.KEY, row.key), (Scope.TENANT, row.tenant)):
         mine |= Q(scope=scope.value, name=name) if name else Q()
-    if isinstance(needed, tuple) and needed:
-        mine |= Q(scope=Scope.DEPENDENCY.value, name__in=[str(one) for one in needed])
+    if needed:
+        mine |= Q(scope=Scope.DEPENDENCY.value, name__in=needed)
     return HoldRow.objects.filter(mine, lifted_at__isnull=True).order_by("pk")
 
 
@@ -71,7 +71,7 @@ def of(row: Workflow, found: Batch, waits: Sequence[WaitView], needed: Needed) -
         error_code=row.error_code,
         queue=row.queue,
         pausing=row.pause_requested_at is not None,
-        owes=bool(row.owed),
+        owes=needed.servicing,
         needed=needed.says if needed.ways else "",
         unoffered=needed.ways[:1] == (Way.WORKERS,),
         ahead=len(found["before"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models.functions import Now
@@ -24,6 +24,8 @@ class Needed:
 
     says: str
     ways: tuple[Way, ...] = ()
+    #: It is about what became of effects, or about what is given back.
+    servicing: bool = False
 
 
 def needed(row: Workflow, waits: Sequence[Any], using: str) -> Needed:
@@ -32,9 +34,9 @@ def needed(row: Workflow, waits: Sequence[Any], using: str) -> Needed:
         return Needed("none: the workflow has ended")
     if row.owed:
         if asked := _asked_of_people(row, using):
-            return asked
+            return replace(asked, servicing=True)
         if row.target or row.status == Status.RECONCILING or _is_asked_about(row, using):
-            return _served(using)
+            return replace(_served(using), servicing=True)
     if row.outcome == Outcome.WORKFLOW_MIGRATION_REQUIRED:
         return _migration(row, using)
     if row.status == Status.PAUSED:

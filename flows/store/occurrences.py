@@ -86,18 +86,25 @@ def startable(flows: Sequence[str], limit: int, using: str) -> list[tuple[int, i
     return [(row[0], row[1]) for row in found]
 
 
+_OFFERED = "left(d.offered, length(s.flow_name) + 1) = s.flow_name || '@'"
+
+#: For so long nobody has offered it: neither is it planned since, nor has a worker ended since that did.
+_GIVEN_UP = f"""(o.planned_at <= flows_now() - %(patience)s::interval AND NOT EXISTS (
+    SELECT FROM outlast_worker w CROSS JOIN unnest(w.definitions) AS d(offered)
+    WHERE w.ended_at > flows_now() - %(patience)s::interval AND {_OFFERED}))"""
+
 #: No living worker offers the flow either. What says so already is looked at again when it has waited for long enough.
 FOREIGN = f"""
-SELECT o.id, o.schedule_id, o.planned_at <= flows_now() - %(patience)s::interval {_STARTABLE}
-  AND s.flow_name <> ALL (%(flows)s::text[]) AND (o.code <> %(code)s OR o.planned_at <= flows_now() - %(patience)s::interval)
+SELECT o.id, o.schedule_id, {_GIVEN_UP} {_STARTABLE}
+  AND s.flow_name <> ALL (%(flows)s::text[]) AND (o.code <> %(code)s OR {_GIVEN_UP})
   AND NOT EXISTS (SELECT FROM outlast_worker w CROSS JOIN unnest(w.definitions) AS d(offered)
-                  WHERE w.status = 'alive' AND left(d.offered, length(s.flow_name) + 1) = s.flow_name || '@')
+                  WHERE w.status = 'alive' AND {_OFFERED})
 ORDER BY o.due_at, o.id LIMIT %(limit)s::int
 """
 
 
 def foreign(flows: Sequence[str], code: str, patience: timedelta, limit: int, using: str) -> list[tuple[int, int, bool]]:
-    """(occurrence, schedule, whether it was planned that long ago) of what is due of other flows than these, which no worker offers."""
+    """(occurrence, schedule, whether nobody has offered it for so long) of what is due of other flows than these, which no worker offers."""
     params = {"flows": list(flows), "code": code, "patience": patience, "limit": limit}
     return [(row[0], row[1], row[2]) for row in run("foreign occurrences", FOREIGN, params, using)]
 

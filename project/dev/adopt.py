@@ -82,7 +82,7 @@ class Adoption:
             raise DemoError(f"not in the wheel: {', '.join(missing)}")
         if foreign := {name.split("/")[0] for name in re.findall(r"^(\S+/\S+)", inside, re.MULTILINE)} - {
             *PACKAGES,
-            "outlast-0.1.0.dist-info",
+            f"{self.wheel().name.split('-py3')[0]}.dist-info",
         }:
             raise DemoError(f"in the wheel, and not ours: {', '.join(sorted(foreign))}")
 

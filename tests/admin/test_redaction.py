@@ -14,7 +14,7 @@ from django.urls import reverse
 import flows
 from flows.models import Event, Wait
 from flows.services import describe, redacting
-from tests.factories import Ask, does
+from tests.factories import Ask, Line, does
 from tests.support.approving import World
 from tests.support.commanding import cli
 from tests.support.filling import OrderParts, fill
@@ -78,6 +78,20 @@ def test_commands_hide_them_until_somebody_looks_who_may(run: Any, cli: Any) -> 
     assert redacting.shown("input", {"card": SECRET}) == {"card": "(redacted)"}, (
         "who looked is forgotten with the end of the command"
     )
+
+
+def test_the_context_and_the_file_of_a_run_hide_them_too(world: World, looking: dict[str, Client]) -> None:
+    """The context is text, without fields: what strangers wrote is hidden whole."""
+    does["after"] = lambda attempt: {"card": SECRET}
+    made = Line.start({"card": SECRET})
+    address = reverse("admin:outlast_flows_workflow_context", args=[made.id])
+    assert "(redacted)" in (shown := looking["ann"].get(address).content.decode())
+    assert SECRET not in shown
+    assert SECRET in looking["eve"].get(address).content.decode()
+    does["one"] = does["two"] = does["three"] = lambda attempt: {"card": SECRET}
+    world.worker.run()
+    raw = reverse("admin:outlast_flows_workflow_raw", args=[made.id])
+    assert SECRET not in looking["ann"].get(raw).content.decode()
 
 
 def test_code_sees_all(run: Any) -> None:

@@ -202,7 +202,7 @@ def test_the_context_and_the_json_of_a_run(world: World, client: Client) -> None
             assert client.post(target).status_code == 403
             assert stranger().get(target).status_code == 403
         flows.cancel(run)
-        assert "No code" not in page
+        assert "no code would get" not in page
         assert "no code would get a context now" in client.get(address).content.decode()
 
 
@@ -227,6 +227,9 @@ def test_the_overview_says_how_everything_is(world: World, client: Client) -> No
         *[{"url": chip["query"]} for chip in response.context["chips"]],
     ]:
         assert client.get(one["url"]).status_code == 200, one
+    for label in ("Ready, and not taken yet", "Open requests to people", "Commitments over their deadline", "Holds"):
+        behind = client.get(tiles[label]["url"]).context["cl"].result_count
+        assert str(behind) == tiles[label]["count"], "a figure is the way to its list"
     with counted() as ours, CaptureQueriesContext(connection) as captured:
         client.get(address)
     assert len(captured) + len(ours) < 12

@@ -7,7 +7,22 @@ from typing import Any
 import pytest
 
 import flows
-from flows import CANCEL, COMPLETE, ESCALATE, FAILED, Activity, Commits, Deadline, Effect, End, Flow, Servicing, Wait, commitments
+from flows import (
+    CANCEL,
+    COMPLETE,
+    ESCALATE,
+    FAILED,
+    Activity,
+    Ask,
+    Commits,
+    Deadline,
+    Effect,
+    End,
+    Flow,
+    Servicing,
+    Wait,
+    commitments,
+)
 from flows import errors as kinds
 from flows.core.effects import DidNotHappen, Happened
 from flows.models import Commitment, Event, Notice, Operation, Timer
@@ -15,6 +30,8 @@ from flows.services import obligations
 from flows.services.attempt import Attempt
 from flows.testing import Clock, LocalWorker
 from tests.factories import does, row, status, work
+from tests.support.approving import ROLE
+from tests.support.filling import FORM
 
 pytestmark = pytest.mark.req("J1", "J2")
 
@@ -57,6 +74,17 @@ class Reserve(Flow):
     gave_up = End(FAILED)
 
 
+class Holding(Flow):
+    """Holds a window while people are asked."""
+
+    class Meta:
+        name = "t-holding"
+
+    reserve = Activity(work, commits=WINDOW, effect=Effect(reconcile=ask), then="which")
+    which = Ask(FORM, why="It is held meanwhile.", role=ROLE, deadline=Deadline(days=9, then=ESCALATE), then="done")
+    done = End(COMPLETE)
+
+
 class Hold(Flow):
     """One hold without a release, one that may outlive the run, one whose breach cancels the run."""
 
@@ -92,6 +120,15 @@ def ledger() -> dict[str, str]:
 
 def go(what: str) -> None:
     flows.signal(f"e-{what}", "t.go", key="r", payload={"do": what})
+
+
+def test_a_run_that_waits_and_owes_something_says_what_it_waits_for(worker: LocalWorker) -> None:
+    """What it holds meanwhile is no reason why it stands still."""
+    run = Holding.start({})
+    worker.run()
+    assert flows.describe(run).commitments[0]["status"] == "active"
+    assert [one.code for one in flows.describe(run).why][:1] == ["WAITING"]
+    assert "answer" in flows.describe(run).decision_needed
 
 
 def test_it_is_planned_before_the_call_and_active_with_its_result(worker: LocalWorker) -> None:

@@ -30,7 +30,6 @@ def test_a_process_without_the_flow_leaves_it_to_those_that_have_it(worker: Loca
         clock.move(minutes=30)
     assert told() == [("pending", "")]
     Worker.objects.filter(pk=offering.pk).update(status="dead", ended_at=now())
-    Occurrence.objects.update(planned_at=now())
     tick(worker)
     assert (told(), Occurrence.objects.get().tries) == ([("pending", "UNKNOWN_FLOW")], 0)
     quick(declare, "t-nowhere")

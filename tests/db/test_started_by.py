@@ -109,6 +109,20 @@ def test_what_cannot_begin_stays_and_somebody_looks(
     assert not Workflow.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "options", [{"newest": True, "key": lambda given: given["gone"]}, {"debounce": flows.seconds(5), "key": lambda _: 1 / 0}]
+)
+def test_an_admission_that_raises_loses_no_event(
+    worker: LocalWorker, declare: Any, user: Any, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    by = StartedBy("t.order", key=lambda event: event["payload"]["order"], user="t-ops")
+    nodes = {"one": Activity(factories.work, then="done"), "done": End(COMPLETE)}
+    version(declare, "t-begun-admitted", 1, nodes, started_by=by, admission=flows.Admission(**options))
+    received = send()
+    assert (received.answer, received.place) == ("kept", "unclaimed")
+    assert "event e1 begins no run of t-begun-admitted" in caplog.text
+
+
 def test_a_key_that_is_taken_by_another_input_leaves_the_event(worker: LocalWorker, begun: Any, user: Any) -> None:
     begun()
     send()
