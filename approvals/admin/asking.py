@@ -140,7 +140,7 @@ def download(site: RequestPages, request: HttpRequest, obj: Request, field: str)
     """A file that was given, for those who may see the request: always as a download, of no type that a browser would open."""
     if request.method not in ("GET", "HEAD"):
         return HttpResponseNotAllowed(["GET", "HEAD"])
-    found = file_of(obj, field, site.alias)
+    found = file_of(obj, field, request.user, site.alias)
     if found is None:
         raise Http404
     try:

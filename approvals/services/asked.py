@@ -72,7 +72,7 @@ def answer_shown(request: Request, user: Any, using: str) -> Mapping[str, Any] |
     return shown if isinstance(shown, Mapping) else dict.fromkeys(found, shown)
 
 
-def file_of(request: Request, name: str, using: str) -> Mapping[str, Any] | None:
-    """The file that was given in that field, as the answer describes it; None if there is none."""
-    value = (answer_of(request, using) or {}).get(name)
+def file_of(request: Request, name: str, user: Any, using: str) -> Mapping[str, Any] | None:
+    """The file that was given in that field, as the answer describes it; None if there is none, or this user is not shown it."""
+    value = (answer_shown(request, user, using) or {}).get(name)
     return value if isinstance(value, Mapping) else None

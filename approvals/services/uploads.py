@@ -149,9 +149,14 @@ def _named(request_id: int, using: str) -> set[str]:
 def leave(using: str, workflow_ids: Sequence[Any]) -> None:
     """The answers of these runs are about to go: their files go after the commit. After a crash just there, `remove_unreferenced` finds them."""
     found = Review.objects.using(using).filter(request__workflow_id__in=list(workflow_ids), values__isnull=False)
-    paths = sorted(_paths(found.values_list("values", flat=True)))
+    paths: set[str] = set()
+    for stored in found.values_list("values", flat=True):
+        try:
+            paths |= _paths([stored])
+        except PayloadError:
+            logger.exception("an answer cannot be opened: the files that it names are left to the look at what nobody names")
     if paths:
-        transaction.on_commit(lambda: remove(paths), using=using)
+        transaction.on_commit(lambda: remove(sorted(paths)), using=using)
 
 
 def _paths(stored: Iterable[Any]) -> set[str]:

@@ -64,7 +64,7 @@ class HoldForm(ReasonedForm):
 class HoldAdmin(DecidingAdmin):
     """What is held now first; nothing is deleted, so that it stays known who stopped what."""
 
-    list_display = ("title", "chip", "since", "shown_by", "shown_reason", "stops")
+    list_display = ("title", "chip", "since", "shown_by", "shown_reason")
     list_display_links = ("title",)
     list_filter = (StateFilter,)
     ordering = ("-pk",)

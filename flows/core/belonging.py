@@ -44,6 +44,7 @@ class Span:
 
     Attributes:
         name: as RETENTION["spans"] has it. table: the table, whose primary key is `id` and grows with time. at: the column with its age.
+        grows: a column that grows with the id; "": `at` does.
         done: an SQL condition on `t`: only such rows go. hanging: (table, column) of rows that go with them.
     """
 
@@ -51,4 +52,5 @@ class Span:
     table: str
     at: str
     done: str = "true"
+    grows: str = ""
     hanging: tuple[tuple[str, str], ...] = ()

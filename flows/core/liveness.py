@@ -81,6 +81,7 @@ DOES: Mapping[Repair, str] = {
 
 #: The right that one needs beside that of operating workflows.
 RIGHTS: Mapping[Repair, str] = {
+    Repair.WAKE: "outlast_flows.redeliver_event",
     Repair.REDELIVER: "outlast_flows.redeliver_event",
     Repair.FULFIL: "outlast_flows.service_commitment",
     Repair.DEFER: "outlast_flows.service_commitment",
@@ -132,7 +133,7 @@ KINDS: Mapping[str, OrphanKind] = {
         OrphanKind("unhinted", "a run is ready, and workers that could take it are idle", "a message was lost", RECOVERY, repair=Repair.HINT),
         OrphanKind(
             "unoffered", "a run is ready, and no live worker offers its version, release, queue and placement", "a worker is missing", RECOVERY,
-            offered=(Repair.MIGRATE, Repair.CANCEL), otherwise="start a worker that offers it; flows releases move",
+            otherwise="start a worker that offers it; flows migrate, flows releases move",
         ),
         OrphanKind(
             "migration", "a run waits for a migration", "its version, or a release, cannot go on", offered=(Repair.MIGRATE, Repair.CANCEL),

@@ -10,7 +10,7 @@ The roll-up (`flows.store.measures`) says the same in SQL; tests say it a third 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 
 from flows.core.definition import Definition
@@ -71,11 +71,6 @@ BOUNDS: tuple[float, ...] = (
 )
 
 
-def column(seconds: float) -> float:
-    """The upper bound of the column that a span belongs to."""
-    return next(bound for bound in BOUNDS if seconds <= bound)
-
-
 def quantile(counts: Mapping[float, int], share: float) -> float | None:
     """The bound below which that share of a histogram lies; None: it is empty. Never less than the truth, and at most a column more.
 
@@ -89,12 +84,3 @@ def quantile(counts: Mapping[float, int], share: float) -> float | None:
         if total and seen >= share * total:
             return bound
     return None
-
-
-def added(histograms: Iterable[Mapping[float, int]]) -> dict[float, int]:
-    """Several histograms as one."""
-    found: dict[float, int] = {}
-    for one in histograms:
-        for bound, count in one.items():
-            found[bound] = found.get(bound, 0) + count
-    return found

@@ -47,7 +47,7 @@ METRICS: dict[str, Metric] = {
             "Open waits over their deadline, and who decides about them.",
             (*_FLOW, "kind", "team", "decides"),
         ),
-        Metric("outlast_ready", "Workflows that are ready and not taken.", ("queue",)),
+        Metric("outlast_ready", "Workflows that are ready, not held and not taken.", ("queue",)),
         Metric("outlast_ready_oldest_seconds", "Since when the oldest of them is ready.", ("queue",)),
         Metric("outlast_workers", "Live workers that serve a queue.", ("queue",)),
         Metric("outlast_tick_age_seconds", "Since when the clock was not looked at."),

@@ -69,7 +69,7 @@ def _hidden(value: Any, rest: Path) -> Any:
     if isinstance(value, list):
         return [_hidden(item, rest) for item in value]
     if not isinstance(value, dict):
-        return value
+        return HIDDEN if rest == (DEEP,) else value
     if rest[0] == DEEP:
         made = value if len(rest) == 1 else _hidden(value, rest[1:])
         if not isinstance(made, dict):

@@ -35,10 +35,9 @@ def do(verb: str, *, database: str | None, **options: Any) -> verbs.Report:
     """
     alias = identify.alias(database)
     if verb == "holds":
-        rows = holds.holds(using=alias)
-        return verbs.Report(
-            [_data(one, alias) for one in rows], _table(rows, alias), f"{len(rows)} {'hold' if len(rows) == 1 else 'holds'}"
-        )
+        rows = [_data(one, alias) for one in holds.holds(using=alias)]
+        table = words.table(TITLES, [tuple(one[title] for title in TITLES) for one in rows])
+        return verbs.Report(rows, table, f"{len(rows)} {'hold' if len(rows) == 1 else 'holds'}")
     given = {"reason": options["reason"], "by": find.user(options["by"], alias), "using": alias}
     act = holds.hold if verb == "hold" else holds.lift
     found = act(options["scope"], options["name"], **given)
@@ -53,7 +52,3 @@ def do(verb: str, *, database: str | None, **options: Any) -> verbs.Report:
 
 def _data(one: Row, using: str) -> dict[str, Any]:
     return {**asdict(one), "ready": holds.ready(one, using)}
-
-
-def _table(rows: list[Row], using: str) -> str:
-    return words.table(TITLES, [(one.scope, one.name, one.since, one.by, one.reason, holds.ready(one, using)) for one in rows])

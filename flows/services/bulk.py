@@ -33,6 +33,7 @@ from flows.registry import Watch
 from flows.services import control, identify, migrate, warrant
 from flows.services.apart import apart
 from flows.store import bulk as store
+from flows.store import locks
 from flows.store.sql import committing
 
 logger = logging.getLogger("outlast.flows")
@@ -262,6 +263,8 @@ def _do(bulk: store.Row, workflow: UUID, by: Any, refused: str, using: str) -> b
     with committing("bulk", using):
         if not store.take(bulk.id, workflow, using):
             return False
+        if not locks.free_workflows([workflow], using) and Workflow.objects.using(using).filter(pk=workflow).exists():
+            return False  # somebody holds it: the next look does it, and the clock waits for nobody
         code, sentence = (NotPermitted.code, refused) if refused else _told(bulk, workflow, by, using)
         return store.done(bulk.id, workflow, code, identify.reason(sentence), using)
 
@@ -273,7 +276,7 @@ def _told(bulk: store.Row, workflow: UUID, by: Any, using: str) -> Told:
             return VERBS[bulk.verb](workflow, by=by, reason=bulk.reason, using=using, **bulk.arguments)
     except OutlastError as error:
         return error.code, str(error)
-    except (OperationalError, InterfaceError):  # a lock that was waited for too long, or no connection: the next look tries again
+    except (OperationalError, InterfaceError):  # no connection: the next look tries again
         raise
     except Exception as error:
         logger.exception("bulk %s, %s of workflow %s failed", bulk.id, bulk.verb, workflow)

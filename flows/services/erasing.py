@@ -29,7 +29,8 @@ class Erased:
     """What became of it.
 
     Attributes:
-        runs: those that were erased now. already: those that had been before. live: those that have not ended and were left as they are.
+        runs: those that were erased now. already: those that had been before. live: those that were left
+            as they are: they have not ended, something of them is owed, in doubt or asked, or a live run reads their result.
         archived: archived runs whose record in the table was erased. files: files of archives that have some, which nobody writes anew here.
     """
 
@@ -84,8 +85,9 @@ def _erased(found: Sequence[tuple[UUID, bool]], who: str, why: str, archived: er
 
 def _batch(ids: Sequence[UUID], who: str, why: str, using: str) -> list[UUID]:
     with committing("erase runs", using):
-        done = store.erase(store.lock(ids, using), who, why, using)
-        if done:
-            registry.leaving(done, using)
-            store.rest(done, using)
+        held = store.lock(ids, using)
+        done = store.erase(held, who, why, using)
+        if held:  # also of those that were erased before: what came too late to be, is now
+            registry.leaving(held, using)
+            store.rest(held, using)
     return done

@@ -51,8 +51,8 @@ def read(using: str) -> Iterator[Sample]:
     day = measures.last_hours(DAY, using)
     if day is not None:
         yield Sample("outlast_measured_age_seconds", (), day.age)
-        for flow, version in day.flows:
-            yield from _day(day.of(flow, version), (flow, str(version)))
+        for (flow, version), found in sorted(day.by_flow().items()):
+            yield from _day(found, (flow, str(version)))
     for (flow, version), promise in sorted(measures.objectives().items()):
         for name, _ in promise.spans():
             yield Sample("outlast_objective_share", (flow, str(version), name), float(promise.share))

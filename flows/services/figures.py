@@ -163,8 +163,9 @@ def figures(*, flow: str | None = None, hours: int = 24, using: str | None = Non
     there = now(alias)
     rows: list[LiveRuns | OpenWaits | Owing] = [*there.live, *there.waits, *there.owing]
     places = {*found.flows, *((one.flow, one.version) for one in rows)}
+    whose, nothing = found.by_flow(), found.nothing()
     listed = [
-        _of(found.of(*place), there, promised.get(place), orphans.get(place, 0), place)
+        _of(whose.get(place, nothing), there, promised.get(place), orphans.get(place, 0), place)
         for place in sorted(places)
         if place[0] and flow in (None, place[0])
     ]
@@ -203,7 +204,7 @@ def _of(found: Measured, there: Now, promise: Objectives | None, orphans: int, p
 
 #: Objective → the happenings that it is about. What continues as another run is judged when the last one ends.
 ABOUT: dict[str, tuple[str, ...]] = {
-    "complete": tuple(f"ended:{one}" for one in Outcome),
+    "complete": tuple(f"ended:{one}" for one in Outcome if one is not Outcome.CONTINUED),
     "wake": ("wake:",),
     "answer": tuple(f"wait:{kind}" for kind, bucket in core.OF_WAIT.items() if bucket is core.Bucket.HUMAN),
 }

@@ -69,9 +69,10 @@ def hold(scope: str, name: str = "", *, reason: str, by: Any = None, using: str 
     kind, known = check(scope, name)
     _is_known(kind, known, alias)
     with committing("hold", alias):
-        made = store.add(kind, known, user=identify.user_key(by), by=identify.label(by), reason=text, using=alias)
-        if made is None:
-            return Held(Answer.ALREADY, store.open_of(kind, known, alias))
+        said: dict[str, Any] = {"user": identify.user_key(by), "by": identify.label(by), "reason": text, "using": alias}
+        while (made := store.add(kind, known, **said)) is None:
+            if (found := store.open_of(kind, known, alias)) is not None:
+                return Held(Answer.ALREADY, found)  # else it was lifted between the two statements
     return Held(Answer.ACCEPTED, made)
 
 

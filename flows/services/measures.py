@@ -51,10 +51,6 @@ class Measured:
         """How many of them."""
         return sum(one.count for one in self._of(whats))
 
-    def seconds(self, *whats: str) -> Decimal:
-        """How long they took together."""
-        return sum((one.seconds for one in self._of(whats)), Decimal(0))
-
     def by_name(self, beginning: str) -> dict[str, int]:
         """What comes after that beginning → how many: `ended:` gives each outcome."""
         found: dict[str, int] = {}
@@ -75,6 +71,19 @@ class Measured:
         spent = [one for one in self.spent if one.flow == flow and version in (None, one.version)]
         took = [one for one in self.took if one.flow == flow and version in (None, one.version)]
         return Measured(self.start, self.end, spent, took)
+
+    def nothing(self) -> Measured:
+        """The same stretch, in which nothing was."""
+        return Measured(self.start, self.end, [], [])
+
+    def by_flow(self) -> dict[tuple[str, int], Measured]:
+        """The same of each flow and version."""
+        found: dict[tuple[str, int], Measured] = {}
+        for name in ("spent", "took"):
+            for one in getattr(self, name):
+                whose = found.setdefault((one.flow, one.version), self.nothing())
+                getattr(whose, name).append(one)
+        return found
 
     def by_bucket(self) -> dict[str, Decimal]:
         """Bucket → seconds, in the order of the buckets; those where nothing was spent are left out."""

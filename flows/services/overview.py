@@ -46,10 +46,11 @@ def overview(using: str) -> Overview:
     """A few statements, whatever the number of runs: nothing is measured here that is not rolled up."""
     statuses, waits = counts.count(using)
     found = measures.last_hours(HOURS, using)
+    whose = found.by_flow() if found is not None else {}
     promised = [
-        Promised(flow, version, one)
-        for (flow, version), promise in sorted(measures.objectives().items())
-        for one in (figures.kept(found.of(flow, version), promise) if found is not None else ())
+        Promised(*place, one)
+        for place, promise in sorted(measures.objectives().items())
+        for one in (figures.kept(whose.get(place, found.nothing()), promise) if found is not None else ())
     ]
     spent = {bucket: float(seconds) for bucket, seconds in found.by_bucket().items()} if found is not None else {}
     return Overview(

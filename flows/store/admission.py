@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from flows.store import holds
 from flows.store.limits import QUEUED
 from flows.store.sql import run
 
@@ -89,7 +90,8 @@ FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS g(id, n) JOIN outlast_limit l 
 
 def sizes(ids: Sequence[int], using: str) -> list[tuple[int, int, str, bool]]:
     """(id, size, label, whether somebody waits) of these limits, in their order."""
-    return [(row[0], row[1], row[2], row[3]) for row in run("sizes of limits", SIZES, {"ids": list(ids)}, using)] if ids else []
+    params = {"ids": list(ids), "needing": holds.needing()}
+    return [(row[0], row[1], row[2], row[3]) for row in run("sizes of limits", SIZES, params, using)] if ids else []
 
 
 MOVE_ON = "UPDATE outlast_wait SET key = %(label)s, reason = %(reason)s WHERE id = %(wait)s::bigint AND closed_at IS NULL"

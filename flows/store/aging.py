@@ -55,7 +55,7 @@ def done(progress: Progress, count: int, pause: float, using: str) -> None:
 
 
 SPAN = """
-SELECT t.id, t.{at} <= flows_now() - %(days)s::float8 * interval '1 day',
+SELECT t.id, t.{grows} <= flows_now() - %(days)s::float8 * interval '1 day',
     t.{at} <= flows_now() - %(days)s::float8 * interval '1 day' AND {done}
 FROM {table} t WHERE t.id > %(after)s::bigint ORDER BY t.id LIMIT %(limit)s::int
 """
@@ -66,7 +66,7 @@ OLD_ROWS = "DELETE FROM {table} WHERE id = ANY(%(ids)s::bigint[])"
 
 def aged(span: Span, days: float, after: int, limit: int, using: str) -> list[tuple[int, bool, bool]]:
     """The next so many rows after that id: (id, old enough, may go)."""
-    statement = SPAN.format(at=span.at, done=span.done, table=span.table)
+    statement = SPAN.format(at=span.at, grows=span.grows or span.at, done=span.done, table=span.table)
     return [
         (row[0], row[1], row[2]) for row in run("aged rows", statement, {"days": days, "after": after, "limit": limit}, using)
     ]

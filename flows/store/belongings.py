@@ -68,8 +68,8 @@ SPANS = (
         ),
         hanging=(("outlast_redelivery", "event_id"),),
     ),
-    Span("deliveries", "outlast_webhook_delivery", "seen_at", done="t.verdict IN ('accepted', 'ignored')"),
-    Span("findings", "outlast_finding", "last_seen", done="t.closed_at IS NOT NULL"),
+    Span("deliveries", "outlast_webhook_delivery", "seen_at", done="t.verdict IN ('accepted', 'ignored')", grows="received_at"),
+    Span("findings", "outlast_finding", "last_seen", done="t.closed_at IS NOT NULL", grows="first_seen"),
     Span("refusals", "outlast_webhook_refusal", "hour"),
     Span("notices", "outlast_notice", "created_at", done="(t.sent_at IS NOT NULL OR t.gave_up_at IS NOT NULL)"),
 )

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from flows.core.capacity import Health
+from flows.store import holds
 from flows.store.sql import run
 
 COLUMNS = (
@@ -79,16 +80,17 @@ def write(name: str, health: Health, using: str, *, by: str | None = None, reaso
     run("write dependency", WRITE, params, using)
 
 
-#: `status` of the run that is on trial, and of its activity.
-TRIED = """
-SELECT w.status, a.status FROM outlast_workflow w LEFT JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = %(seq)s::int
+#: `status` of the run that is on trial, and of its activity; of one that is held before it began there is none, so that another one tries.
+TRIED = f"""
+SELECT w.status, CASE WHEN a.status = 'scheduled' AND {holds.held("w")} THEN NULL ELSE a.status END
+FROM outlast_workflow w LEFT JOIN outlast_activity a ON a.workflow_id = w.id AND a.seq = %(seq)s::int
 WHERE w.id = %(workflow)s::uuid
 """
 
 
 def tried(workflow: UUID, seq: int, using: str) -> tuple[str, str | None]:
     """How the run and the activity stand that are let through to see."""
-    rows = run("tried", TRIED, {"workflow": workflow, "seq": seq}, using)
+    rows = run("tried", TRIED, {"workflow": workflow, "seq": seq, "needing": holds.needing()}, using)
     return (rows[0][0], rows[0][1]) if rows else ("", None)
 
 

@@ -12,33 +12,36 @@ from uuid import UUID
 from flows import registry
 from flows.core.payload import ERASED, ERASED_TEXT
 from flows.core.protocol import TERMINAL
+from flows.store.retention import finished
 from flows.store.sql import dumps, literals, run
 
 _ENDED = literals(sorted(status.value for status in TERMINAL))
 REWRITE = "SELECT set_config('outlast.rewrite', %(to)s, true)"
 
-OF_USER = """
+OF = """
 WITH RECURSIVE found AS (
-    SELECT id, status FROM outlast_workflow WHERE user_id::text = %(user)s
-    UNION SELECT w.id, w.status FROM outlast_workflow w JOIN found f ON w.parent_id = f.id)
-SELECT id, status IN ({ended}) FROM found ORDER BY id
+    SELECT id FROM outlast_workflow WHERE {whose}
+    UNION SELECT w.id FROM outlast_workflow w JOIN found f ON w.parent_id = f.id)
+SELECT w.id, {over} FROM found f JOIN outlast_workflow w USING (id) ORDER BY w.id
 """
-OF_KEY = """
-WITH RECURSIVE found AS (
-    SELECT id, status FROM outlast_workflow WHERE flow_name = %(flow)s AND key = %(key)s
-    UNION SELECT w.id, w.status FROM outlast_workflow w JOIN found f ON w.parent_id = f.id)
-SELECT id, status IN ({ended}) FROM found ORDER BY id
-"""
+OF_USER, OF_KEY = "user_id = %(user)s", "flow_name = %(flow)s AND key = %(key)s"
+
+
+def _over() -> str:
+    """Of the run `w`: it has ended, nothing of it is owed, in doubt or asked, and no live parent reads its result."""
+    parent = f"NOT EXISTS (SELECT FROM outlast_workflow r WHERE r.id = w.parent_id AND r.status NOT IN ({_ENDED}))"
+    return f"(w.status IN ({_ENDED}) AND {parent} AND {finished(registry.belongings())})"
 
 
 def of_user(user: Any, using: str) -> list[tuple[UUID, bool]]:
-    """(id, whether it has ended) of the runs that this user is accountable for, and of their children."""
-    return [(row[0], row[1]) for row in run("runs of user", OF_USER.format(ended=_ENDED), {"user": str(user)}, using)]
+    """(id, whether it has ended and nobody needs its values) of the runs that this user is accountable for, and of their children."""
+    return [(row[0], row[1]) for row in run("runs of user", OF.format(whose=OF_USER, over=_over()), {"user": user}, using)]
 
 
 def of_key(flow: str, key: str, using: str) -> list[tuple[UUID, bool]]:
     """The same of the run with that key, and of its children."""
-    return [(row[0], row[1]) for row in run("runs of key", OF_KEY.format(ended=_ENDED), {"flow": flow, "key": key}, using)]
+    given = {"flow": flow, "key": key}
+    return [(row[0], row[1]) for row in run("runs of key", OF.format(whose=OF_KEY, over=_over()), given, using)]
 
 
 LOCK_INTENTS = """
@@ -48,6 +51,8 @@ ORDER BY i.id FOR NO KEY UPDATE
 LOCK = """
 SELECT id FROM outlast_workflow WHERE id = ANY(%(ids)s::uuid[]) AND status IN ({ended}) ORDER BY id FOR NO KEY UPDATE
 """
+#: Looked at in a statement of its own: its snapshot is of after the lock.
+STILL = "SELECT w.id FROM outlast_workflow w WHERE w.id = ANY(%(ids)s::uuid[]) AND {over} ORDER BY w.id"
 
 #: `updated_at` stays: it says when the run ended, and retention goes by it.
 ERASE = """
@@ -71,9 +76,10 @@ SELECT id FROM moved
 
 
 def lock(ids: Sequence[UUID], using: str) -> list[UUID]:
-    """Lock the intents of these runs, then those of them that have ended."""
+    """Lock the intents of these runs, then those of them that have ended and whose values nobody needs."""
     run("lock intents", LOCK_INTENTS, {"ids": list(ids)}, using)
-    return [row[0] for row in run("lock to erase", LOCK.format(ended=_ENDED), {"ids": list(ids)}, using)]
+    held = [row[0] for row in run("lock to erase", LOCK.format(ended=_ENDED), {"ids": list(ids)}, using)]
+    return [row[0] for row in run("look again", STILL.format(over=_over()), {"ids": held}, using)]
 
 
 def erase(ids: Sequence[UUID], by: str, reason: str, using: str) -> list[UUID]:
@@ -112,8 +118,8 @@ ELSEWHERE = (
 )
 _EVENTS = """SELECT event_id FROM outlast_wait WHERE workflow_id = ANY(%(ids)s::uuid[]) AND event_id IS NOT NULL
     UNION SELECT event_id FROM outlast_wait_part WHERE workflow_id = ANY(%(ids)s::uuid[]) AND event_id IS NOT NULL
-    UNION SELECT v.id FROM outlast_event v JOIN outlast_workflow w ON w.started_by = 'event:' || v.event_id AND v.status <> 'conflict'
-        WHERE w.id = ANY(%(ids)s::uuid[])"""
+    UNION SELECT v.id FROM outlast_workflow w JOIN outlast_event v ON v.event_id = substr(w.started_by, 7) AND v.status <> 'conflict'
+        WHERE w.id = ANY(%(ids)s::uuid[]) AND starts_with(w.started_by, 'event:')"""
 _INTENTS = """SELECT w.intent_id FROM outlast_workflow w WHERE w.id = ANY(%(ids)s::uuid[]) AND NOT EXISTS (
         SELECT FROM outlast_workflow o WHERE o.intent_id = w.intent_id AND o.input <> %(erased)s::jsonb)"""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from flows.models.commitment import LIVE as OWED
+from flows.store import holds
 from flows.store.sql import literals, run
 
 _AGE = "extract(epoch FROM flows_now() - {moment})::float8"
@@ -53,7 +54,8 @@ WHERE f.closed_at IS NULL AND f.status = 'open' GROUP BY 1, 2, 3
 
 #: (what, name, how many, age in seconds): ready runs and live workers by queue, and the last tick. Both of these count in real time.
 RUNNING = f"""
-SELECT 'ready', queue, count(*)::int, {_AGE.format(moment="min(updated_at)")} FROM outlast_workflow WHERE status = 'runnable' GROUP BY 2
+SELECT 'ready', queue, count(*)::int, {_AGE.format(moment="min(updated_at)")} FROM outlast_workflow w
+WHERE status = 'runnable' AND {holds.free("w")} GROUP BY 2
 UNION ALL
 SELECT 'workers', q.queue, count(*)::int, NULL FROM outlast_worker k CROSS JOIN LATERAL unnest(k.queues) AS q(queue)
 WHERE k.status = 'alive' AND k.lease_until > statement_timestamp() GROUP BY 2
@@ -138,4 +140,4 @@ def found(start: datetime, end: datetime, using: str) -> dict[tuple[str, int], i
 
 def running(using: str) -> list[Running]:
     """What is ready, who may take it, and how old the last tick is."""
-    return [Running(*row) for row in run("running", RUNNING, {}, using)]
+    return [Running(*row) for row in run("running", RUNNING, {"needing": holds.needing()}, using)]

@@ -139,8 +139,10 @@ def lock(finding: int, using: str) -> Open | None:
 
 #: Those that are to be mended by themselves: not those that came back, or could not be mended, too often.
 WANTED = """
-SELECT id FROM outlast_finding
-WHERE kind = %(kind)s AND closed_at IS NULL AND status = 'open' AND before < %(most)s::int AND tries < %(most)s::int
+SELECT id FROM outlast_finding o
+WHERE kind = %(kind)s AND closed_at IS NULL AND status = 'open' AND tries < %(most)s::int
+  AND (before < %(most)s::int OR (SELECT count(*) FROM outlast_finding b WHERE b.kind = o.kind AND b.subject = o.subject
+    AND b.status = 'repaired' AND b.closed_at > flows_now() - interval '1 day') < %(most)s::int)
   AND subject = ANY (%(found)s::text[])
 ORDER BY id
 """

@@ -96,15 +96,6 @@ def lift(scope: str, name: str, *, by: str, reason: str, seen: int | None, using
     return Row(*rows[0]) if rows else None
 
 
-ANY_OPEN = f"SELECT {ANY}"
-
-
-def any_open(using: str) -> bool:
-    """Whether anything is held."""
-    found: bool = run("any hold", ANY_OPEN, {}, using)[0][0]
-    return found
-
-
 OF = f"""
 SELECT {COLUMNS} FROM outlast_workflow w JOIN outlast_hold h ON {ABOUT.format(w="w", node="coalesce(%(node)s, w.node)")}
 WHERE w.id = %(id)s::uuid ORDER BY h.since, h.id

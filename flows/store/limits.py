@@ -9,17 +9,19 @@ from uuid import UUID
 
 from flows.core.capacity import Want
 from flows.core.protocol import CAPACITY
+from flows.store import holds
 from flows.store.sql import literals, run
 
 #: Open waits for capacity, in the words of the index.
 WAITING = f"o.closed_at IS NULL AND o.kind IN ({literals(sorted(CAPACITY))})"
 
-#: Somebody who waits under the label of `l` can be let in. Where nothing is known of the tables yet, an EXISTS and a join would be planned as a
-#: hash of whoever waits for anything; a value that is looked up is looked up.
+#: Somebody who waits under the label of `l` can be let in, and is not held (parameter `needing`). Where nothing is known of the tables yet, an
+#: EXISTS and a join would be planned as a hash of whoever waits for anything; a value that is looked up is looked up.
 QUEUED = f"""coalesce((
     SELECT true FROM outlast_wait o
     WHERE o.key = l.label AND {WAITING}
-      AND (SELECT q.status = 'waiting' AND q.outcome = 'WAITING' FROM outlast_workflow q WHERE q.id = o.workflow_id) LIMIT 1), false)"""
+      AND (SELECT q.status = 'waiting' AND q.outcome = 'WAITING' AND NOT {holds.held("q")}
+           FROM outlast_workflow q WHERE q.id = o.workflow_id) LIMIT 1), false)"""
 
 FIND = f"""
 SELECT g.n::int, l.id, l.size, l.lasting, l.rate, l.burst, d.status, d.trial_workflow, d.allowed, d.ceiling,
@@ -52,6 +54,7 @@ class Found:
 def find(wants: Sequence[Want], workflow: UUID, seq: int | None, using: str) -> list[Found]:
     """How it stands with each of these, in their order. Nothing is locked."""
     params = {"names": [w.name for w in wants], "keys": [w.key for w in wants], "workflow": workflow, "seq": seq}
+    params["needing"] = holds.needing()
     rows = sorted(run("find limits", FIND, params, using))
     return [
         Found(row[1], row[2] or 0, bool(row[3]), row[4], row[5], row[6] or "healthy", row[7], row[8] or 0.0, *row[9:12])
@@ -180,7 +183,7 @@ RETURNING l.id
 
 def arm(limits: Sequence[int], seconds: float, using: str) -> bool:
     """Note that the waiters of these limits are looked at in so many seconds; False: nobody waits, or that has been asked for."""
-    return bool(run("arm limits", ARM, {"limits": list(limits), "seconds": seconds}, using))
+    return bool(run("arm limits", ARM, {"limits": list(limits), "seconds": seconds, "needing": holds.needing()}, using))
 
 
 LABELLED = "SELECT id, label FROM outlast_limit WHERE label = ANY (%(labels)s::text[])"

@@ -130,7 +130,7 @@ WITH objective AS (
     SELECT e.workflow_id, 'breach:complete:' || {MOST} AS what, e.at, e.took
     FROM ended e JOIN outlast_workflow w ON w.id = e.workflow_id
     JOIN objective o ON o.flow = w.flow_name AND o.version = w.flow_version
-    WHERE e.took > o.complete * interval '1 second'
+    WHERE e.outcome <> 'CONTINUED' AND e.took > o.complete * interval '1 second'
     UNION ALL
     SELECT c.workflow_id, 'breach:wake:' || c.kind, c.at, c.took
     FROM claimed c JOIN outlast_workflow w ON w.id = c.workflow_id

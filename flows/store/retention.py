@@ -46,9 +46,15 @@ _OLD = """
 
 @lru_cache(maxsize=4)
 def _completed(belongings: tuple[Belonging, ...]) -> str:
+    return f"{_FREE} AND {finished(belongings)}"
+
+
+def finished(belongings: tuple[Belonging, ...]) -> str:
+    """The SQL condition that nothing of the run `w` is unfinished."""
     kept = [one for one in belongings if one.unfinished]
-    unfinished = (f"NOT EXISTS (SELECT FROM {one.table} t WHERE t.{one.column} = w.id AND ({one.unfinished}))" for one in kept)
-    return " AND ".join([_FREE, *unfinished])
+    return " AND ".join(
+        f"NOT EXISTS (SELECT FROM {one.table} t WHERE t.{one.column} = w.id AND ({one.unfinished}))" for one in kept
+    )
 
 
 def _free() -> str:

@@ -12,12 +12,13 @@ from django.contrib.auth.models import Permission
 from django.db import DatabaseError, transaction
 
 import flows
-from flows import COMPLETE, Activity, Child, End
+from flows import COMPLETE, ESCALATE, Activity, Child, Commits, Deadline, End, Wait
 from flows.core import payload
 from flows.core.misuse import KeyConflict, NobodyErases, NotPermitted, ReasonMissing
 from flows.core.retention import Retention
-from flows.models import Archived, Event, Transition, Workflow
+from flows.models import Archived, Commitment, Event, Transition, Workflow
 from flows.services import describe, erasing, replay
+from flows.services.clock import now
 from flows.services.retention import archiving
 from flows.testing import LocalWorker
 from tests.factories import Ask, Line, does, work
@@ -29,6 +30,7 @@ __all__ = ["cli"]
 
 pytestmark = pytest.mark.req("A4")
 
+DAY = Deadline(days=1, then=ESCALATE)
 SECRET = "4111 1111 1111 1111"
 
 
@@ -75,6 +77,37 @@ def test_nothing_of_the_values_is_left_and_the_log_says_who_erased_them(worker: 
     assert Transition.objects.count() == len(log)
     with pytest.raises(KeyConflict):
         Ask.start({"key": "k", "card": "another"}, key="k")
+
+
+def test_what_is_owed_stays(worker: LocalWorker, people: Any, declare: Callable[..., Any]) -> None:
+    """Its release reads values: they are erased when that is over."""
+    ann, eve = people
+    owing = declare(
+        "t-erase-owes",
+        one=Activity(work, commits=Commits("lease", kind="thing", deferrable=True), then="done"),
+        done=End(COMPLETE),
+    ).start({"card": SECRET}, by=ann)
+    worker.run()
+    Commitment.objects.update(status="active", closed_at=None)  # an orphan: the run has ended without it
+    found = erasing.erase_user(ann, by=eve, reason="now")
+    assert (found.runs, found.live, SECRET in str(Workflow.objects.get(pk=owing.id).input)) == ((), (owing.id,), True)
+    Commitment.objects.update(status="fulfilled", closed_at=now(USING))
+    assert erasing.erase_user(ann, by=eve, reason="now").runs == (owing.id,)
+
+
+def test_a_child_whose_parent_lives_is_left(worker: LocalWorker, people: Any, declare: Callable[..., Any]) -> None:
+    ann, eve = people
+    declare("t-erase-leaf", one=Activity(work, then="done"), done=End(COMPLETE, result=lambda state: dict(state.input)))
+    nodes = {"leaf": Child("t-erase-leaf", input=lambda state: dict(state.input), deadline=DAY, then="wait"),
+             "wait": Wait("t.erase", key="w", deadline=DAY, then="done"), "done": End(COMPLETE)}  # fmt: skip
+    parent = declare("t-erase-root", **nodes).start({"card": SECRET}, by=ann)
+    worker.run()
+    child = Workflow.objects.get(parent_id=parent.id)
+    assert (child.status, set(erasing.erase_user(ann, by=eve, reason="now").live)) == ("complete", {parent.id, child.pk})
+    flows.signal("w1", "t.erase", key="w")
+    worker.run()
+    assert set(erasing.erase_user(ann, by=eve, reason="now").runs) == {parent.id, child.pk}
+    assert everywhere(SECRET) == set()
 
 
 def test_who_may_and_why(worker: LocalWorker, people: Any) -> None:

@@ -6,22 +6,24 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.db import connections
 
 import flows
 from flows import registry
-from flows.core.liveness import REPEATS
+from flows.core.liveness import REPEATS, Repair
 from flows.errors import CannotRepair, NotPermitted, ReasonMissing, UnknownFinding, UnknownOrphanKind
 from flows.models import Finding, Scan, Timer, Workflow
 from flows.services import sweeps
-from flows.services.liveness import acting, scanning, searches, watch
+from flows.services.liveness import acting, mending, scanning, searches, watch
 from flows.services.liveness.acting import Answer
 from flows.store import findings as store
-from flows.store import orphans
+from flows.store import orphans, sql
 from flows.testing import LocalWorker
 from tests import factories
 from tests.factories import Ask
 from tests.support import races, sabotage
 from tests.support.sabotage import damage
+from tests.support.trace import Died
 
 pytestmark = pytest.mark.req("P1", "P2")
 TAMPERS = True
@@ -156,6 +158,46 @@ def test_a_repair_and_a_person_at_once_are_one(run: Any) -> None:
     assert Timer.objects.filter(workflow_id=run.id, status="pending").count() == 1
     scanning.scan()  # one that began before the repair may have found it once more: that is gone
     assert set(Finding.objects.values_list("status", flat=True)) <= {"repaired", "gone"}
+
+
+@pytest.mark.serial
+def test_a_crash_at_any_point_leaves_it_open_or_repaired(run: Any) -> None:
+    number, over = 0, False
+    while not over:
+        Finding.objects.all().delete()  # five before it would leave it to a person
+        lose_timer(run)
+        passed: list[str] = []
+
+        def seam(when: str, name: str, passed: list[str] = passed, last: int = number) -> None:
+            passed.append(f"{when} {name}")
+            if len(passed) - 1 == last:
+                raise Died
+
+        sql.seam = seam
+        try:
+            over = bool(scanning.scan(kinds=["timer_lost"]))
+        except Died:
+            connections[USING].close()
+        finally:
+            sql.seam = None
+        scanning.scan(kinds=["timer_lost"])
+        assert Timer.objects.filter(workflow_id=run.id, status="pending").count() == 1
+        assert set(Finding.objects.values_list("status", flat=True)) == {"repaired"}
+        number += 1
+    assert {"before scan", "after scan", "before repair", "after repair"} <= set(passed)
+
+
+def test_what_another_process_knows_is_no_try_of_this_one(run: Any, monkeypatch: Any) -> None:
+    lose_timer(run)
+    monkeypatch.setitem(mending.MENDS, Repair.MAKE_TIMER, lambda order: raising())
+    scanning.scan(kinds=["timer_lost"])
+    one = Finding.objects.get()
+    assert (one.status, one.tries) == ("open", 0)
+    assert acting.repair(one, by=None, reason="because").answer is Answer.MOVED
+
+
+def raising() -> bool:
+    raise mending.NotHere
 
 
 def test_a_kind_that_takes_too_long_is_told_and_holds_up_no_other(run: Any, monkeypatch: Any, caplog: Any) -> None:

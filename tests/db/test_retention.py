@@ -287,11 +287,11 @@ def test_a_table_has_everything(worker: LocalWorker) -> None:
 
 def test_a_run_that_changed_after_it_was_archived_stays(worker: LocalWorker, kept: Retention) -> None:
     run = ended(worker)
-    with archiving.Archiving(kept, USING) as made:
-        made.write([run])
-        assert made.unchanged([run]) == [run]
-        query("UPDATE outlast_workflow SET subject = 'later'")
-        assert made.unchanged([run]) == []
+    made = archiving.Archiving(kept, USING)
+    made.write([run])
+    assert made.unchanged([run]) == [run]
+    query("UPDATE outlast_workflow SET subject = 'later'")
+    assert made.unchanged([run]) == []
 
 
 def test_stopped_anywhere_nothing_is_lost_and_the_next_look_ends_it(worker: LocalWorker, kept: Retention) -> None:

@@ -51,6 +51,17 @@ def test_an_item_that_comes_while_somebody_stops_is_not_done(worker: LocalWorker
     assert set(Workflow.objects.values_list("status", flat=True)) == {"runnable"}
 
 
+def test_who_holds_a_run_for_long_holds_up_no_bulk(worker: LocalWorker) -> None:
+    """It is worked off by the clock, which waits for nobody: that run is done by the next look."""
+    held, other = Line.start({}), Line.start({})
+    made = bulk.make("cancel", flow="t-line", reason=WHY)
+    met = overtaken(lambda: flows.pause(held), lambda: service.carry_out(USING))
+    assert (bool(met.first), met.second, met.blocked) == (True, 1, False)
+    assert (row(other).status, row(held).status) == ("cancelled", "paused")
+    assert service.carry_out(USING) == 1
+    assert (bulk.show(made.id).counts, row(held).status) == ({"accepted": 2}, "cancelled")
+
+
 def test_one_stop_of_two_counts(worker: LocalWorker) -> None:
     Line.start({})
     made = bulk.make("cancel", flow="t-line", reason=WHY)

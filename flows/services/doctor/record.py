@@ -10,6 +10,7 @@ from django.db import DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from flows import registry
+from flows.conf import conf
 from flows.core.nodes.activity import Activity
 from flows.models import Finding
 from flows.services import holds, releasing
@@ -108,9 +109,13 @@ def queues(using: str) -> Iterator[Ill]:
     ready = set(tick.ready_queues(using))
     for queue in sorted({CONTROL, CLEANUP, *_of_flows(), *ready} - served):
         level = Level.ERROR if queue in ready or queue in (CONTROL, CLEANUP) else Level.WARNING
+        way = f"celery -A PROJECT worker -Q {conf.QUEUES.get(queue, queue)}"
         what = "what is owed is not serviced" if queue == CLEANUP else "its work is not taken"
         yield Ill(
-            "QUEUE_UNSERVED", level, f"No live worker serves the queue {queue!r}: {what}.", f"celery -A PROJECT worker -Q {queue}"
+            "QUEUE_UNSERVED",
+            level,
+            f"No live worker serves the queue {queue!r}: {what}.",
+            way,
         )
     for queue in sorted(ready & served):
         oldest = tick.oldest(queue, using)

@@ -15,7 +15,7 @@ from flows.core.liveness import KINDS, RIGHTS, FindingStatus, OrphanKind, Repair
 from flows.core.misuse import CannotRepair, UnknownFinding
 from flows.models import Finding
 from flows.services import identify, warrant
-from flows.services.liveness.mending import mend
+from flows.services.liveness.mending import NotHere, mend
 from flows.store import findings as store
 from flows.store.sql import committing
 
@@ -103,7 +103,11 @@ def repair(finding: Any, *, by: Any, reason: str, how: Repair | str | None = Non
         locked = store.lock(row.pk, alias)
         if locked is None or locked.status != FindingStatus.OPEN:
             return Acted(Answer.ALREADY, row.pk)
-        if not mend(chosen, locked, alias, by=by, reason=said):
+        try:
+            hit = mend(chosen, locked, alias, by=by, reason=said)
+        except NotHere:
+            return Acted(Answer.MOVED, row.pk)
+        if not hit:
             store.tried(row.pk, alias)
             return Acted(Answer.MOVED, row.pk)
         store.repaired(row.pk, chosen.value, alias, by=identify.user_key(by), label=identify.label(by), reason=said)

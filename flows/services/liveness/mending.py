@@ -22,10 +22,15 @@ from flows.services.liveness import searches
 from flows.services.operation import can_be_asked
 from flows.services.schedules import planning
 from flows.store import budgets, fans, locks, looks, operations, slots, tick
+from flows.store import obligations as standings
 from flows.store.findings import Open
 from flows.store.orphans import mending as store
 
 UNASKED = "NOBODY_ASKED"
+
+
+class NotHere(Exception):
+    """This process does not know the flow: one that does mends it, and this is no try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +76,17 @@ def make_timer(order: Order) -> bool:
         return False
     if kind == TimerKind.COMMITMENT_DEADLINE:
         row = Commitment.objects.using(using).select_related("workflow").get(pk=order.facts["commitment"])
+        if registry.definition(row.workflow.flow_name, row.workflow.flow_version) is None:
+            raise NotHere
         declared = commitments.declared(row)
         word = declared.deadline.word if declared is not None and declared.deadline is not None else ""
         return bool(word) and store.timer_of_commitment(row.pk, word, using) is not None
     if kind == TimerKind.WORKFLOW_DEADLINE:
         run = Workflow.objects.using(using).only("flow_name", "flow_version").get(pk=order.workflow)
         definition = registry.definition(run.flow_name, run.flow_version)
-        deadline = definition.deadlines.get((kind, "")) if definition is not None else None
+        if definition is None:
+            raise NotHere
+        deadline = definition.deadlines.get((kind, ""))
         return deadline is not None and store.timer_of_run(order.workflow, deadline.word, using) is not None
     anyway = kind != TimerKind.SLEEP or order.by is not None
     return store.timer_of_wait(order.facts["wait"], kind, using, anyway=anyway) is not None
@@ -120,14 +129,16 @@ def ask(order: Order) -> bool:
         obligations.go_on(order.workflow, order.using)
         return before != Workflow.objects.using(order.using).values_list("version", flat=True).get(pk=order.workflow)
     row = operations.get(named, order.using)
-    if row is None or row.status != "uncertain":
+    if row is None or row.status != "uncertain" or row.due_at is not None:
         return False
-    if can_be_asked(row) and looks.ask_again(row.id, row.looks, order.using):
+    if can_be_asked(row) and not row.again:
+        if not looks.ask_again(row.id, row.looks, order.using):
+            return False
         service_after_commit(order.using)
         return True
-    obligations.ask_person(order.workflow, UNASKED, row.id, order.using)
-    outcome: str = Workflow.objects.using(order.using).values_list("outcome", flat=True).get(pk=order.workflow)
-    return outcome == "HUMAN_REQUIRED"
+    if registry.definition(row.flow_name, row.flow_version) is None:
+        raise NotHere
+    return standings.ask_person(order.workflow, UNASKED, row.id, order.using, once=True)
 
 
 def count(order: Order) -> bool:
@@ -179,10 +190,12 @@ def to_newer(order: Order) -> bool:
 
 
 def fulfil(order: Order) -> bool:
+    store.owe(order.facts["commitment"], order.using)
     return commitments.fulfil(order.facts["commitment"], by=order.by, reason=order.reason, using=order.using)
 
 
 def defer(order: Order) -> bool:
+    store.owe(order.facts["commitment"], order.using)
     return commitments.defer(order.facts["commitment"], by=order.by, reason=order.reason, using=order.using)
 
 
@@ -215,4 +228,4 @@ def mend(repair: Repair, finding: Open, using: str, *, by: Any = None, reason: s
     return MENDS[repair](order)
 
 
-__all__ = ["MENDS", "Order", "mend"]
+__all__ = ["MENDS", "NotHere", "Order", "mend"]

@@ -22,7 +22,7 @@ from flows.core.misuse import UnknownOrphanKind
 from flows.services import identify
 from flows.services.apart import apart
 from flows.services.liveness import searches
-from flows.services.liveness.mending import mend
+from flows.services.liveness.mending import NotHere, mend
 from flows.services.releasing import deciding
 from flows.store import findings as store
 from flows.store import orphans
@@ -134,7 +134,10 @@ def _mend(kind: OrphanKind, subjects: list[str], using: str) -> int:
     for finding in store.wanted(kind.name, subjects, REPEATS, using) if subjects else ():
         hits: list[bool] = []
         with apart(f"the repair of {kind.name} {finding}", using):
-            hits.append(mend_one(finding, using))
+            try:
+                hits.append(mend_one(finding, using))
+            except NotHere:
+                hits.append(False)
         if not hits:  # it has failed, and what it had written is rolled back
             store.tried(finding, using)
         count += sum(hits)

@@ -13,8 +13,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 from uuid import UUID, uuid4
 
 from django.core.files.base import File
@@ -43,12 +42,6 @@ class Archiving:
         self._rules, self._using = rules, using
         self._digests: dict[UUID, str] = {}
         self._file = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._digests.clear()
 
     def write(self, ids: Sequence[UUID]) -> None:
         """Write these runs where they are kept before anything is deleted (a file). After a crash they are written again, to another one."""

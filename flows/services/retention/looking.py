@@ -110,10 +110,10 @@ def _runs(given: Retention, after: Place | None, using: str, limit: int) -> tupl
 
 def _deleted(chosen: list[UUID], given: Retention, using: str) -> int:
     count = 0
-    with Archiving(given, using) as archiving:
-        archiving.write(chosen)
-        for first in range(0, len(chosen), AT_ONCE):
-            count += _gone(chosen[first : first + AT_ONCE], given, archiving, using)
+    archiving = Archiving(given, using)
+    archiving.write(chosen)
+    for first in range(0, len(chosen), AT_ONCE):
+        count += _gone(chosen[first : first + AT_ONCE], given, archiving, using)
     return count
 
 

@@ -4,7 +4,7 @@ somebody has mended it meanwhile.
 timer     none → pending       at the moment on record
 woken     waiting → runnable   its wait has its evidence
 end       the end of a run → its branch, as the trigger of that end writes it
-owe       a commitment of a run that has ended is owed until its release
+owe       the live commitments of a run that has ended are owed until they end
 """
 
 from __future__ import annotations
@@ -105,16 +105,17 @@ def end_branch(fan: int, number: int, using: str) -> bool:
 
 
 OWE = """
-UPDATE outlast_workflow w SET owed = w.owed + 1
-FROM outlast_commitment c
-WHERE c.id = %(id)s::bigint AND w.id = c.workflow_id AND c.status IN ('active', 'breached') AND c.releasable AND NOT c.may_defer AND w.owed = 0
-  AND w.status IN ('complete', 'failed', 'cancelled', 'superseded')
+UPDATE outlast_workflow w SET owed = n.live
+FROM (SELECT x.workflow_id, count(*)::int AS live FROM outlast_commitment x
+      WHERE x.workflow_id = (SELECT c.workflow_id FROM outlast_commitment c WHERE c.id = %(id)s::bigint)
+        AND x.status IN ('active', 'breached', 'releasing') AND NOT x.may_defer GROUP BY 1) n
+WHERE w.id = n.workflow_id AND w.owed < n.live AND w.status IN ('complete', 'failed', 'cancelled', 'superseded')
 RETURNING w.id
 """
 
 
 def owe(commitment: int, using: str) -> None:
-    """Its run has ended without it; the release takes this off again."""
+    """What its run has ended without is owed again; each that ends takes itself off. Nothing where it is."""
     run("owed after all", OWE, {"id": commitment}, using)
 
 

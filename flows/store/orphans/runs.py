@@ -29,7 +29,9 @@ ready AS MATERIALIZED (
 """
 
 _OFFERS = """
-    r.queue = ANY (k.queues) AND r.flow_name || '@' || r.flow_version = ANY (k.definitions)
+    r.queue = ANY (k.queues) AND (r.flow_name || '@' || r.flow_version = ANY (k.definitions) OR EXISTS (
+        SELECT FROM unnest(%(older)s::text[], %(newer)s::text[]) AS t(older, newer)
+        WHERE t.older = r.flow_name || '@' || r.flow_version AND t.newer = ANY (k.definitions)))
     AND (r.placement = '' OR r.placement = ANY (k.placements))
     AND (r.release = '' OR r.release = ANY (k.releases) OR '*' = ANY (k.releases))
 """

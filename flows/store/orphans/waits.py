@@ -33,9 +33,8 @@ WITH live AS MATERIALIZED (
     CASE WHEN l.id IS NULL THEN 'no wait of it is open' WHEN l.told THEN 'it has its answer, and was not woken'
          WHEN l.kind = 'children' THEN 'nobody counts its children' ELSE 'none of its parts is open' END)
  FROM live l
- WHERE l.id IS NULL OR l.kind NOT IN ({literals(ASKING)}) AND (
-    l.told
-    OR l.kind = 'children' AND NOT EXISTS (SELECT FROM outlast_fan f WHERE f.wait_id = l.id AND f.status = 'open')
+ WHERE l.id IS NULL OR l.told OR l.kind NOT IN ({literals(ASKING)}) AND (
+    l.kind = 'children' AND NOT EXISTS (SELECT FROM outlast_fan f WHERE f.wait_id = l.id AND f.status = 'open')
     OR l.need > 0 AND NOT EXISTS (SELECT FROM outlast_wait_part p WHERE p.wait_id = l.id AND p.open))
  LIMIT %(limit)s::int)
 UNION ALL

@@ -26,6 +26,8 @@ VALUE = {
         ("input.**.password", {**VALUE, "deep": {"er": {"password": HIDDEN}}}),
         ("input.**.card", {**VALUE, "card": HIDDEN}),
         ("input.deep.**", {**VALUE, "deep": {"er": HIDDEN}}),
+        ("input.people.**", {**VALUE, "people": [{"name": HIDDEN, "address": HIDDEN}, {"name": HIDDEN}]}),
+        ("input.deep.er.password.**", {**VALUE, "deep": {"er": {"password": HIDDEN}}}),
         ("input.nothing.there", VALUE),
         ("result.card", VALUE),
         ("input", HIDDEN),
