@@ -26,13 +26,13 @@ FROM (
         UNION SELECT workflow_id FROM outlast_operation WHERE status = 'uncertain'
         UNION SELECT workflow_id FROM outlast_operation WHERE worker_id IS NOT NULL
         UNION SELECT workflow_id FROM outlast_operation WHERE due_at IS NOT NULL AND worker_id IS NULL)
-) x GROUP BY 1, 2, 3
+) x GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
 OPEN_WAITS = f"""
 SELECT w.flow_name, w.flow_version, o.kind, count(*)::int, {_AGE.format(moment="min(o.opened_at)")},
     count(*) FILTER (WHERE o.deadline_at < flows_now())::int
-FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id WHERE o.status = 'open' GROUP BY 1, 2, 3
+FROM outlast_wait o JOIN outlast_workflow w ON w.id = o.workflow_id WHERE o.status = 'open' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
 #: (what, flow, version, how many, age of the oldest in seconds)
@@ -49,7 +49,7 @@ WHERE c.status IN ({literals(OWED)}) AND c.breached_at IS NOT NULL GROUP BY 2, 3
 UNION ALL
 SELECT 'orphan:' || f.kind, coalesce(w.flow_name, ''), coalesce(w.flow_version, 0), count(*)::int, {_AGE.format(moment="min(f.first_seen)")}
 FROM outlast_finding f LEFT JOIN outlast_workflow w ON w.id = f.workflow_id
-WHERE f.closed_at IS NULL AND f.status = 'open' GROUP BY 1, 2, 3
+WHERE f.closed_at IS NULL AND f.status = 'open' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
 #: (what, name, how many, age in seconds): ready runs and live workers by queue, and the last tick. Both of these count in real time.
@@ -61,6 +61,7 @@ SELECT 'workers', q.queue, count(*)::int, NULL FROM outlast_worker k CROSS JOIN 
 WHERE k.status = 'alive' AND k.lease_until > statement_timestamp() GROUP BY 2
 UNION ALL
 SELECT 'tick', '', 1, extract(epoch FROM statement_timestamp() - ticked_at)::float8 FROM outlast_tick
+ORDER BY 1, 2
 """
 
 

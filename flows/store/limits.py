@@ -144,12 +144,12 @@ def lock(limit: int, using: str) -> Locked | None:
     return Locked(*rows[0]) if rows else None
 
 
-COUNTED = "UPDATE outlast_limit SET tokens = %(tokens)s::float8, refilled_at = flows_now() WHERE id = %(limit)s::bigint"
+COUNTED = "UPDATE outlast_limit SET tokens = %(tokens)s::float8, refilled_at = %(at)s::timestamptz WHERE id = %(limit)s::bigint"
 
 
-def counted(limit: int, tokens: float, using: str) -> None:
-    """So many tokens are left of a locked limit."""
-    run("count tokens", COUNTED, {"limit": limit, "tokens": tokens}, using)
+def counted(limit: Locked, tokens: float, using: str) -> None:
+    """So many tokens are left of a locked limit, as of the moment when it was locked: what has come since belongs to the next count."""
+    run("count tokens", COUNTED, {"limit": limit.id, "tokens": tokens, "at": limit.now}, using)
 
 
 #: The labels under which somebody waits, one look into the index for each.

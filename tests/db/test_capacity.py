@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission
+from django.db import transaction
 from django.utils import timezone
 
 import flows
@@ -40,6 +41,7 @@ from flows.models import Limit as LimitRow
 from flows.services import gating
 from flows.services.attempt import Attempt as Handed
 from flows.services.capacity import pump
+from flows.store import limits
 from flows.testing import Clock, LocalWorker
 from tests import factories
 from tests.factories import does, enter, row, status, take_one, work
@@ -208,6 +210,21 @@ def test_a_rate_lets_so_many_begin_and_the_others_as_tokens_come(worker: LocalWo
     clock.move(seconds=32)
     assert pumped(worker) == 1
     assert all(status(run)[0] == "complete" for run in runs)
+
+
+def test_the_time_that_a_look_takes_costs_no_tokens(worker: LocalWorker, declare: Declare, clock: Clock) -> None:
+    """What came between the lock and the count is there at the next look."""
+    scarce(declare, limits="calls").start({})
+    worker.run()
+    with transaction.atomic():
+        limit = limits.lock(LimitRow.objects.get(name="limit:calls").pk, USING)
+        assert limit is not None
+        clock.move(seconds=7)
+        limits.counted(limit, 0.0, USING)
+    with transaction.atomic():
+        again = limits.lock(limit.id, USING)
+    assert again is not None
+    assert 7 <= again.elapsed < 60
 
 
 @pytest.mark.parametrize("end", ["cancel", "timeout", "lost"])

@@ -38,7 +38,7 @@ from flows.testing import LocalWorker, local_worker
 from tests import factories
 from tests.factories import Ask, Line, Nap
 from tests.support import record as records
-from tests.support.plans import Plan, explain
+from tests.support.plans import Plan, explain, let_nobody_look_back
 
 #: The history is made once; `sound` and `transactional_db` leave it alone.
 KEEPS_RECORD = True
@@ -158,6 +158,7 @@ def busy(quick_commits: None, django_db_blocker: Any) -> Iterator[LocalWorker]:
                 Nap.start({})
             worker.run()
             Line.start_many([(None, {}) for _ in range(200)])
+            let_nobody_look_back()
             with connection.cursor() as cursor:
                 cursor.execute("VACUUM ANALYZE")
             yield worker
@@ -179,6 +180,7 @@ def claiming(worker: LocalWorker, limit: int = 1) -> dict[str, Any]:
 
 
 def test_claim(busy: LocalWorker) -> None:
+    let_nobody_look_back()
     plan = good(explain(claim.CLAIM, claiming(busy)), 200)
     assert "outlast_workflow_ready" in plan.indexes
     ten = good(explain(claim.CLAIM, claiming(busy, 10)), 700)
@@ -338,6 +340,7 @@ def test_deadlines(busy: LocalWorker) -> None:
 
 
 def test_the_look_of_an_idle_second(busy: LocalWorker) -> None:
+    let_nobody_look_back()
     good(explain(tick.statement(tick.LOOK), {"grace": 2.0, "min_age": 0.0}), 120)
     assert "outlast_workflow_ready" in good(explain(tick.READY, {"queue": "agents", "limit": 10, "needing": []}), 60).indexes
     good(explain(tick.QUEUES, {}), 60)
@@ -429,6 +432,7 @@ def test_the_dead_rows_of_a_year_do_not_slow_a_claim(busy: LocalWorker) -> None:
                     ready, sources=["cancelling"], to="cancelled", outcome="CANCELLED", code="X", epoch_step=0, trigger="cancel",
                     ref="", note=None, using="default",
                 )  # fmt: skip
+        let_nobody_look_back()
         first = explain(claim.CLAIM, claiming(busy))
         second = good(explain(claim.CLAIM, claiming(busy)), 250)
         assert "outlast_workflow_ready" in second.indexes

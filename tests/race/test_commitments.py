@@ -32,7 +32,7 @@ class Holding(Flow):
     """A window that is released, and a thing that only a person can end."""
 
     class Meta:
-        name = "t-holding"
+        name = "t-held-in-races"
 
     book = Activity(
         factories.work,

@@ -71,7 +71,7 @@ def let_in_of(limit_id: int, using: str) -> tuple[int, bool]:
         if found:
             count = _let_in(limit, numbers, found, using)
             if tokens is not None:
-                limits.counted(limit.id, tokens - count, using)
+                limits.counted(limit, tokens - count, using)
             if of is not None and of.status == DependencyStatus.TRIAL:
                 _try(name, found[0], using)
         if numbers and not found and name:  # nobody is left who could go

@@ -78,11 +78,11 @@ def test_an_approval_that_nobody_used_goes_over(world: World, second: Second) ->
     with factories.declaring(world.worker) as declare:
         hold = Wait("t.hold", key="k", deadline=Deadline(hours=9, then=ESCALATE), then="publish")
         nodes = {name: copy.copy(node) for name, node in PublishNews.definition.nodes.items()}
-        one = declare("t-holding", **{**nodes, "ask": asking(approved="hold"), "hold": hold})
+        one = declare("t-news-holding", **{**nodes, "ask": asking(approved="hold"), "hold": hold})
         request = world.ask(flow=one)
         assert world.decide(request)
         world.worker.run()
-        declare("t-holding", meta={"version": 2, "migrate_from": {1: {}}},
+        declare("t-news-holding", meta={"version": 2, "migrate_from": {1: {}}},
                 **{**nodes, "ask": asking(approved="scan"), "scan": Activity(factories.work, then="hold"), "hold": hold})  # fmt: skip
         assert flows.migrate(request.workflow_id)
         flows.signal("e1", "t.hold", key="k")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from flows.core.errors import DefinitionError
 from flows.core.schedules.kinds import Plan, Spec, due_at, read, written
 from flows.core.schedules.words import Missing, Repeated
+from tests.support.effort import calls_of
 
 pytestmark = pytest.mark.req("M1")
 
@@ -52,9 +52,8 @@ def test_a_rule_without_a_beginning_counts_from_its_anchor() -> None:
 
 def test_years_of_minutes_are_not_stepped_through_one_by_one() -> None:
     plan = rule("DTSTART:19700101T000000\nRRULE:FREQ=MINUTELY;INTERVAL=13")
-    begin = time.process_time()
-    (found,) = moments(plan, utc(2026, 6, 1), 1)
-    assert time.process_time() - begin < 0.1
+    (found,), calls = calls_of(lambda: moments(plan, utc(2026, 6, 1), 1))
+    assert calls < 2000
     wall = found + timedelta(hours=2)
     assert (wall - utc(1970, 1, 1)) % timedelta(minutes=13) == timedelta(0)
 
@@ -78,10 +77,12 @@ def test_years_of_minutes_are_not_stepped_through_one_by_one() -> None:
     ],
 )
 def test_a_rule_that_cannot_be_read_says_how_one_is_written(text: str) -> None:
-    begin = time.process_time()
-    with pytest.raises(DefinitionError, match=r"(?s)^rule=.*Write "):
-        rule(text)
-    assert time.process_time() - begin < 2
+    def read() -> None:
+        with pytest.raises(DefinitionError, match=r"(?s)^rule=.*Write "):
+            rule(text)
+
+    _, calls = calls_of(read)
+    assert calls < 200_000
 
 
 def test_the_time_that_a_rule_names_is_on_the_clock_and_its_pace_is_not() -> None:
