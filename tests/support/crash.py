@@ -76,6 +76,9 @@ READS = {
 #: A worker's own beginning is the same wherever the workflow stands.
 BEGINNING = {"register worker", "bury workers", "start"}
 
+#: Whoever is about to look for work has done nothing since the point before, and no code of an author ran between: killed here or there is the same.
+POLLS = {"claim", "look", "tick", "versions"}
+
 Seam = Callable[[str, str], None]
 
 
@@ -116,7 +119,7 @@ def numbered(fatal: int | None, path: Path, end: Callable[[], None] = die) -> Se
 
     def seam(when: str, name: str) -> None:
         nonlocal count
-        if name in NOT_OURS | READS:
+        if name in NOT_OURS | READS or (when == "before" and name in POLLS):
             return
         log.write(f"{when} {name}\n")
         count += 1
