@@ -35,6 +35,7 @@ class Archived(models.Model):
     flow = models.TextField(_("flow"))
     key = models.TextField(_("key"), null=True)
     user_key = models.TextField(blank=True, default="", db_default="")
+    parent_id = models.UUIDField(null=True)
     status = models.TextField(_("status"))
     ended_at = models.DateTimeField(_("ended"))
     archived_at = models.DateTimeField(_("archived"))
@@ -48,6 +49,7 @@ class Archived(models.Model):
         indexes = [
             models.Index(fields=["flow", "key"], name="outlast_archive_key", condition=models.Q(key__isnull=False)),
             models.Index(fields=["user_key"], name="outlast_archive_user", condition=~models.Q(user_key="")),
+            models.Index(fields=["parent_id"], name="outlast_archive_parent", condition=models.Q(parent_id__isnull=False)),
         ]
 
     def __str__(self) -> str:

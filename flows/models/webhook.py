@@ -94,6 +94,7 @@ class WebhookDelivery(models.Model):
                 name="outlast_webhook_open",
                 condition=Q(verdict__in=[WebhookVerdict.UNMAPPED.value, WebhookVerdict.CONFLICT.value]),
             ),
+            models.Index(fields=["event_id"], name="outlast_webhook_event", condition=~Q(event_id="")),
         ]
 
     def __str__(self) -> str:

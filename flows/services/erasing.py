@@ -52,8 +52,7 @@ def erase_user(user: Any, *, by: Any, reason: str, using: str | None = None) -> 
     alias = identify.alias(using)
     whose = identify.user_key(user)
     who, why = _allowed(by, reason, alias)
-    found = store.of_user(whose, alias)
-    return _erased(found, who, why, erased_archives.of_user(str(whose), alias), alias)
+    return _erased(store.of_user(whose, alias), who, why, alias)
 
 
 def erase_key(flow: str, key: str, *, by: Any, reason: str, using: str | None = None) -> Erased:
@@ -64,8 +63,7 @@ def erase_key(flow: str, key: str, *, by: Any, reason: str, using: str | None = 
     """
     alias = identify.alias(using)
     who, why = _allowed(by, reason, alias)
-    found = store.of_key(flow, key, alias)
-    return _erased(found, who, why, erased_archives.of_key(flow, key, alias), alias)
+    return _erased(store.of_key(flow, key, alias), who, why, alias)
 
 
 def _allowed(by: Any, reason: str, using: str) -> tuple[str, str]:
@@ -74,13 +72,15 @@ def _allowed(by: Any, reason: str, using: str) -> tuple[str, str]:
     return identify.label(by), warrant.reason(reason, "why these values are erased")
 
 
-def _erased(found: Sequence[tuple[UUID, bool]], who: str, why: str, archived: erased_archives.Found, using: str) -> Erased:
-    ended = [one for one, over in found if over]
+def _erased(found: store.Found, who: str, why: str, using: str) -> Erased:
+    ended = [one for one, over in found.runs if over]
     done: list[UUID] = []
     for first in range(0, len(ended), AT_ONCE):
         done += _batch(ended[first : first + AT_ONCE], who, why, using)
-    live = tuple(one for one, over in found if not over)
-    return Erased(tuple(done), len(ended) - len(done), live, erased_archives.erase(archived.rows, using), archived.files)
+    live = tuple(one for one, over in found.runs if not over)
+    kept = erased_archives.erase([one for one, file in found.archived if not file], using)
+    files = tuple(sorted({file for _, file in found.archived if file}))
+    return Erased(tuple(done), len(ended) - len(done), live, kept, files)
 
 
 def _batch(ids: Sequence[UUID], who: str, why: str, using: str) -> list[UUID]:

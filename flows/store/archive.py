@@ -9,8 +9,8 @@ from uuid import UUID
 from flows.store.sql import loads, run
 
 _OF = """
-INSERT INTO outlast_archive (id, flow, key, user_key, status, ended_at, archived_at, digest, file, record)
-SELECT w.id, w.flow_name, w.key, coalesce(w.user_id::text, ''), w.status, w.updated_at, flows_now(), g.digest, {file}, {record}
+INSERT INTO outlast_archive (id, flow, key, user_key, parent_id, status, ended_at, archived_at, digest, file, record)
+SELECT w.id, w.flow_name, w.key, coalesce(w.user_id::text, ''), w.parent_id, w.status, w.updated_at, flows_now(), g.digest, {file}, {record}
 FROM unnest({given}) AS g({names}) JOIN outlast_workflow w USING (id)
 """
 POINT = _OF.format(file="%(file)s", record="NULL", given="%(ids)s::uuid[], %(digests)s::text[]", names="id, digest")
@@ -64,20 +64,6 @@ def deleted(flow: str, key: str, using: str) -> tuple[UUID, Any] | None:
     """(id, when) of the deleted run with that key; None: there is none."""
     rows = run("deleted key", DELETED, {"flow": flow, "key": key}, using)
     return (rows[0][0], rows[0][1]) if rows else None
-
-
-OF_USER = "SELECT id, file FROM outlast_archive WHERE user_key = %(user)s AND user_key <> '' ORDER BY id"
-OF_KEY = "SELECT id, file FROM outlast_archive WHERE flow = %(flow)s AND key = %(key)s"
-
-
-def of_user(user: str, using: str) -> list[tuple[UUID, str]]:
-    """(id, file) of the archived runs of that user; no file: the record is in the table."""
-    return [(row[0], row[1]) for row in run("archived of user", OF_USER, {"user": user}, using)]
-
-
-def of_key(flow: str, key: str, using: str) -> list[tuple[UUID, str]]:
-    """The same of the run with that key."""
-    return [(row[0], row[1]) for row in run("archived of key", OF_KEY, {"flow": flow, "key": key}, using)]
 
 
 REPLACE = """

@@ -5,7 +5,8 @@ The arrow is a row's own; the rest follows under its lock. What is append-only l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -18,13 +19,18 @@ from flows.store.sql import dumps, literals, run
 _ENDED = literals(sorted(status.value for status in TERMINAL))
 REWRITE = "SELECT set_config('outlast.rewrite', %(to)s, true)"
 
-OF = """
+#: Runs and their children, whether their record is still there or archived.
+FAMILY = """
 WITH RECURSIVE found AS (
-    SELECT id FROM outlast_workflow WHERE {whose}
-    UNION SELECT w.id FROM outlast_workflow w JOIN found f ON w.parent_id = f.id)
-SELECT w.id, {over} FROM found f JOIN outlast_workflow w USING (id) ORDER BY w.id
+    (SELECT id FROM outlast_workflow WHERE {whose} UNION SELECT id FROM outlast_archive WHERE {archived})
+    UNION SELECT c.id FROM found f CROSS JOIN LATERAL (
+        SELECT w.id FROM outlast_workflow w WHERE w.parent_id = f.id
+        UNION ALL SELECT a.id FROM outlast_archive a WHERE a.parent_id = f.id) c)
 """
-OF_USER, OF_KEY = "user_id = %(user)s", "flow_name = %(flow)s AND key = %(key)s"
+OF = FAMILY + "SELECT w.id, {over} FROM found f JOIN outlast_workflow w USING (id) ORDER BY w.id"
+ARCHIVED = FAMILY + "SELECT a.id, a.file FROM found f JOIN outlast_archive a USING (id) ORDER BY a.id"
+OF_USER = {"whose": "user_id = %(user)s", "archived": "user_key = %(user)s::text AND user_key <> ''"}
+OF_KEY = {"whose": "flow_name = %(flow)s AND key = %(key)s", "archived": "flow = %(flow)s AND key = %(key)s"}
 
 
 def _over() -> str:
@@ -33,15 +39,31 @@ def _over() -> str:
     return f"(w.status IN ({_ENDED}) AND {parent} AND {finished(registry.belongings())})"
 
 
-def of_user(user: Any, using: str) -> list[tuple[UUID, bool]]:
-    """(id, whether it has ended and nobody needs its values) of the runs that this user is accountable for, and of their children."""
-    return [(row[0], row[1]) for row in run("runs of user", OF.format(whose=OF_USER, over=_over()), {"user": user}, using)]
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Runs of somebody, with their children.
+
+    `runs`: (id, whether it has ended and nobody needs its values). `archived`: (id, file); no file: its record is in the table.
+    """
+
+    runs: list[tuple[UUID, bool]]
+    archived: list[tuple[UUID, str]]
 
 
-def of_key(flow: str, key: str, using: str) -> list[tuple[UUID, bool]]:
-    """The same of the run with that key, and of its children."""
-    given = {"flow": flow, "key": key}
-    return [(row[0], row[1]) for row in run("runs of key", OF.format(whose=OF_KEY, over=_over()), given, using)]
+def of_user(user: Any, using: str) -> Found:
+    """The runs that this user is accountable for, and their children."""
+    return _found(OF_USER, {"user": user}, using)
+
+
+def of_key(flow: str, key: str, using: str) -> Found:
+    """The run with that key, and its children."""
+    return _found(OF_KEY, {"flow": flow, "key": key}, using)
+
+
+def _found(whose: Mapping[str, str], given: Mapping[str, Any], using: str) -> Found:
+    runs = run("runs to erase", OF.format(**whose, over=_over()), given, using)
+    archived = run("archived to erase", ARCHIVED.format(**whose), given, using)
+    return Found([(row[0], row[1]) for row in runs], [(row[0], row[1]) for row in archived])
 
 
 LOCK_INTENTS = """
@@ -105,7 +127,7 @@ ELSEWHERE = (
     ),
     (
         "UPDATE outlast_webhook_delivery d SET body = NULL, headers = '{{}}' FROM outlast_event e"
-        " WHERE e.id IN ({events}) AND d.event_id = e.event_id"
+        " WHERE e.id IN ({events}) AND d.event_id = e.event_id AND d.event_id <> ''"
     ),
     "UPDATE outlast_event SET payload = %(erased)s::jsonb WHERE id IN ({events})",
     (

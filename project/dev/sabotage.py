@@ -5,8 +5,9 @@ make sabotage N=500 DURATION=60     so many deployments, so long
 
 First the record is broken in each way that the scan for orphans knows, behind all guards (tests/db/test_sabotage.py and that of requests):
 one scan finds it, it is mended or shown, and nothing else is touched. Then workers and Beat bring deployments to their end, as fast as they
-can, and nobody is killed; every few seconds the record is scanned. The last line is JSON: kinds, broken (exit code of the tests), runs, ended,
-scans, slowest (seconds of one scan), findings, problems. Exit code 0: the tests pass, nothing was found, every kind was looked for each time.
+can, all the time: whenever a half of them has ended, as many are started anew. Nobody is killed; every few seconds the record is scanned. The
+last line is JSON: kinds, broken (exit code of the tests), runs, ended, scans, slowest (seconds of one scan), findings, problems. Exit code 0:
+the tests pass, nothing was found, every kind was looked for each time.
 """
 
 from __future__ import annotations
@@ -37,14 +38,17 @@ class Healthy(Run):
         from flows.services.liveness import scanning
         from project.agents.deployment.campaign import start_many
 
-        self.ids = start_many(self.plan.count, self.cloud.client(), self.plan.seed)
-        say(f"{self.plan.count} deployments were started; nobody is killed")
-        self.began, scans, slowest, problems = time.monotonic(), 0, 0.0, []
-        while self.elapsed < self.plan.seconds and (left := self.left()):
+        self.began, scans, slowest, problems, left = time.monotonic(), 0, 0.0, [], 0
+        while self.elapsed < self.plan.seconds:
             self.stroke()
+            if left <= self.plan.count / 2:  # full load, from the first to the last second
+                missing = self.plan.count - left
+                self.ids += start_many(missing, self.cloud.client(), self.plan.seed, first=len(self.ids))
+                say(f"{missing} deployments were started; nobody is killed")
             done = scanning.scan(repair=False)
             scans, slowest = scans + 1, max(slowest, sum(one.seconds for one in done))
             problems += [f"{one.kind}: {one.problem}" for one in done if one.problem]
+            left = self.left()
             if scans % 10 == 1:
                 say(f"{left} under way, {scans} scans")
             time.sleep(BETWEEN)
@@ -52,8 +56,8 @@ class Healthy(Run):
         for text in found[:20]:
             say(f"found: {text}")
         return {
-            "runs": self.plan.count,
-            "ended": self.plan.count - self.left(),
+            "runs": len(self.ids),
+            "ended": len(self.ids) - self.left(),
             "seconds": round(self.elapsed, 1),
             "scans": scans,
             "slowest": round(slowest, 3),

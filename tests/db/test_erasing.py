@@ -150,6 +150,24 @@ def test_children_are_erased_with_their_parent(worker: LocalWorker, declare: Cal
     assert everywhere(SECRET) == set()
 
 
+def test_archived_children_are_erased_with_their_archived_parent(
+    worker: LocalWorker, declare: Callable[..., Any], people: Any
+) -> None:
+    child = declare(
+        "t-archived-child", one=Activity(work, then="done"), done=End(COMPLETE, result=lambda state: {"card": SECRET})
+    )
+    parent = declare("t-archived-parent", kid=Child(child, then="done"), done=End(COMPLETE))
+    parent.start({"card": SECRET}, key="p")
+    worker.run()
+    worker.tick()
+    worker.run()
+    kept = Retention(days=1e-9, archive="table")
+    assert once(kept) + once(kept) == 2
+    assert (Workflow.objects.count(), everywhere(SECRET)) == (0, {"outlast_archive"})
+    assert erasing.erase_key("t-archived-parent", "p", by=people[1], reason="x").archived == 2
+    assert everywhere(SECRET) == set()
+
+
 def test_archives_in_the_table_are_erased_and_files_are_named(
     worker: LocalWorker, people: Any, settings: Any, tmp_path: Any
 ) -> None:

@@ -76,7 +76,7 @@ READS = {
 #: A worker's own beginning is the same wherever the workflow stands.
 BEGINNING = {"register worker", "bury workers", "start"}
 
-#: Whoever is about to look for work has done nothing since the point before, and no code of an author ran between: killed here or there is the same.
+#: Whoever is about to look for work has done nothing since the point before, and no code of an author ran between: it is the same point.
 POLLS = {"claim", "look", "tick", "versions"}
 
 Seam = Callable[[str, str], None]

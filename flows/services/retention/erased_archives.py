@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -12,28 +11,6 @@ from flows import registry
 from flows.core.payload import ERASED, ERASED_TEXT
 from flows.services.retention.archiving import digest
 from flows.store import archive
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Archived runs whose record is in the table, and the files that have the others."""
-
-    rows: tuple[UUID, ...]
-    files: tuple[str, ...]
-
-
-def of_user(user: str, using: str) -> Found:
-    """The archived runs that this user was accountable for."""
-    return _found(archive.of_user(user, using))
-
-
-def of_key(flow: str, key: str, using: str) -> Found:
-    """The archived run with that key."""
-    return _found(archive.of_key(flow, key, using))
-
-
-def _found(rows: Sequence[tuple[UUID, str]]) -> Found:
-    return Found(tuple(one for one, file in rows if not file), tuple(sorted({file for _, file in rows if file})))
 
 
 def erase(ids: Sequence[UUID], using: str) -> int:

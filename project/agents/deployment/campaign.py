@@ -31,17 +31,18 @@ CLAIMS = ("reserve", "canary", "promote", "release")
 # ---------------------------------------------------------------------- start
 
 
-def start_many(count: int, cloud: Cloud, seed: int, *, breaching: float = 0.2, latest: float = 2.0) -> list[UUID]:
+def start_many(count: int, cloud: Cloud, seed: int, *, first: int = 0, breaching: float = 0.2, latest: float = 2.0) -> list[UUID]:
     """Deployments "deploy-0", "deploy-1", … of the services "svc-0", "svc-1", …, all of one seed the same.
 
     Args:
+        first: the number of the first of them.
         breaching: the share of services whose objectives do not hold with a canary in it. latest: when windows open, in seconds.
     Raises:
         KeyConflict: those keys were started before with another seed.
     """
     dice = random.Random(f"deployments/{seed}")
     runs = []
-    for number in range(count):
+    for number in range(first, first + count):
         service = f"svc-{number}"
         cloud.set_slo(service, 0.2 if dice.random() < breaching else 0.001)
         given = {

@@ -218,4 +218,4 @@ def test_the_drain_is_bounded_by_rate_and_by_what_runs_at_once() -> None:
 
 def test_a_limit_of_the_rate_alone_reserves_only_what_has_not_begun() -> None:
     want = core.want_limit(Limit("l", rate=2.5), "k")
-    assert (want.size, want.lasting, want.burst, want.label) == (3, False, 1.0, "limit:l:k")
+    assert (want.size, want.lasting, want.burst, want.label) == (3, False, 1.3, "limit:l:k")
