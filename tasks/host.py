@@ -14,6 +14,8 @@ from flows.core.errors import ActivityTimeout
 from tasks import linger
 from tasks.shared import DOUBTFUL, LINGERING, Shared, boottime, own_number
 
+#: Of so many attempts it is said how they ended, the newest ones, where a turn made more.
+TOLD = 10
 #: A turn that takes longer than this on average is claimed one at a time.
 QUICK_SECONDS = 0.05
 
@@ -43,6 +45,7 @@ class WorkerHost:
         self._current: tuple[UUID | None, int] = (None, 0)
         self._queues, self._lingerers = list(queues), lingerers
         self._doubtful = False
+        self._tried: list[str] = []
         self.pid = own_number()
         self.flows = [name for name, _ in definitions]
         self.versions = [version for _, version in definitions]
@@ -80,6 +83,15 @@ class WorkerHost:
 
     def took(self, queue: str, seconds: float) -> None:
         self._average[queue] = 0.7 * self._average.get(queue, seconds) + 0.3 * seconds
+
+    def tried(self, attempt: str) -> None:
+        self._tried.append(attempt)
+
+    def told(self) -> str | None:
+        """How the attempts ended that were made since it was asked last; None: there were none."""
+        tried, self._tried = self._tried, []
+        more = [f"{len(tried) - TOLD} before"] if len(tried) > TOLD else []
+        return "; ".join([*more, *tried[-TOLD:]]) or None
 
     def holding(self, workflow: UUID | None, unstarted: int) -> None:
         self._current = (workflow, unstarted)

@@ -24,14 +24,18 @@ NOTICES_EXPIRE = 30
 
 
 @shared_task(name="outlast.turn", ignore_result=True, acks_late=False)
-def turn(queue: str, ids: list[str] | None = None) -> None:  # noqa: ARG001 - shown by Flower
-    """Work on a queue for one slice. `ids` name what is probably ready, for people who read Flower; the claim decides."""
+def turn(queue: str, ids: list[str] | None = None) -> str | None:  # noqa: ARG001 - shown by Flower
+    """Work on a queue for one slice. `ids` name what is probably ready, for people who read Flower; the claim decides.
+
+    What it returns is for them, too: which attempts it made, and how they ended. Nothing stores it; it goes along with Celery's events.
+    """
     host = lifecycle.host()
     if host is None:
-        return
+        return None
     with host.turn() if queue != CLEANUP else nullcontext(True) as admitted:
         if admitted:  # else the turns that run take this work, too, and the clock hints at what is left
             _with_connection(lambda: run_turn(host, queue, conf.DATABASE))
+    return host.told()
 
 
 @shared_task(name="outlast.tick", ignore_result=True, acks_late=False)

@@ -73,6 +73,9 @@ class Host(Limits, Protocol):
     def took(self, queue: str, seconds: float) -> None:
         """One workflow's turn took that long (for `batch`)."""
 
+    def tried(self, attempt: str) -> None:
+        """An attempt has ended, in words of the flow's author and of the protocol: for people who watch the process."""
+
     def holding(self, workflow: UUID | None, unstarted: int) -> None:
         """This process now works on `workflow` and holds so many claimed ones that have not started."""
 
@@ -205,6 +208,7 @@ def _work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
             with observed.attempt(owned) as ended:
                 trigger, ending = attempting.run(owned, host, taken_over=taken_over)
                 ended(ending)
+            host.tried(_words(owned, ending))
             taken_over = bool(ending.explained)  # where a conflict leads is told of it
             # What was only taken was not judged: what comes next is, when it is claimed.
             progress = _insist(host, owned, trigger, replace(keeping, may_continue=_stop_here) if taking else keeping, ending)
@@ -216,6 +220,14 @@ def _work(host: Host, owned: Owned, keeping: Keeping) -> Progress:
     if progress is Progress.LOST:
         host.doubt(doubtful=True)
     return progress
+
+
+def _words(owned: Owned, ending: Ending) -> str:
+    """Which attempt it was, and how it ended: names and codes only, nothing of what was computed."""
+    activity = owned.state.activity
+    assert activity is not None
+    step = f".{activity.step}" if activity.step else ""
+    return f"{owned.label}{step} attempt {activity.number} {ending.outcome}{f' {ending.code}' if ending.code else ''}"
 
 
 def _insist(host: Host, owned: Owned, trigger: Trigger, keeping: Keeping, ending: Ending | None = None) -> Progress:

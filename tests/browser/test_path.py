@@ -3,71 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from django.urls import reverse
 
 from tests.support.approving import PASSWORD, World
 from tests.support.browser import Page
+from tests.support.hands import Hand, Keyboard, Pointer
 from tests.support.scene import THEMES, WIDTHS
 
 pytestmark = pytest.mark.req("F7")
 
 INBOX = "admin:outlast_approvals_request_changelist"
-
-
-class Hand(Protocol):
-    """How a person works a page."""
-
-    def use(self, selector: str, *, loads: bool = True) -> None:
-        """Activate a link or a button."""
-
-    def write(self, selector: str, text: str) -> None:
-        """Go to a field and type."""
-
-
-class Pointer:
-    """A mouse; on a phone a finger. The keyboard serves only to type what goes into a field."""
-
-    def __init__(self, tab: Page, *, finger: bool) -> None:
-        self.tab, self.hit = tab, tab.tap if finger else tab.click
-
-    def use(self, selector: str, *, loads: bool = True) -> None:
-        self.hit(selector, loads=loads)
-
-    def write(self, selector: str, text: str) -> None:
-        self.hit(selector, loads=False)
-        assert self.tab.do(f"document.activeElement.matches({selector!r})"), f"{selector} takes the focus when it is touched"
-        self.tab.type(text)
-
-
-class Keyboard:
-    """Tab, Space and Enter, from the top of each page on; where the focus is can be seen all the way."""
-
-    def __init__(self, tab: Page) -> None:
-        self.tab = tab
-
-    def use(self, selector: str, *, loads: bool = True) -> None:
-        self._reach(selector)
-        self.tab.press("Enter", loads=loads)
-
-    def write(self, selector: str, text: str) -> None:
-        self._reach(selector)
-        self.tab.type(text)
-
-    def _reach(self, selector: str) -> None:
-        if not self.tab.do(f"document.activeElement.matches({selector!r})"):
-            self.tab.tab_to(selector)
-        assert self.tab.do(SEEN), f"the focus on {selector} can be seen"
-
-
-#: An outline, or a border or shadow that the same element does not have without the focus.
-SEEN = """(() => { const e = document.activeElement, look = () => { const s = getComputedStyle(e);
-  return [s.outlineStyle === 'none' ? '' : s.outline, s.borderColor, s.boxShadow, s.backgroundColor, s.textDecoration, s.color].join(); };
-  e.getAnimations().forEach(one => one.finish());
-  const on = look(); e.blur(); e.getAnimations().forEach(one => one.finish()); const off = look(); e.focus({focusVisible: true});
-  return on !== off || getComputedStyle(e).outlineStyle !== 'none'; })()"""
 
 
 @pytest.fixture(params=["pointer", "keyboard"])
