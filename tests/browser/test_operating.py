@@ -1,4 +1,4 @@
-"""The ways of an operator: hold and let go, find a run and end it, do one thing to many, have an orphan repaired, say what became of an effect."""
+"""The ways of an operator: hold and let go, find and end a run, do one thing to many, repair an orphan, say what became of an effect."""
 
 from __future__ import annotations
 
