@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from flows.admin import rendering
 from flows.admin.reasoned import DecidingAdmin, ReasonedForm, Took
-from flows.core import visible
+from flows.core import payload, visible
 from flows.core.errors import OutlastError
 from flows.models import Bulk, Workflow
 from flows.services import bulk
@@ -45,8 +45,14 @@ class BulkForm(ReasonedForm):
     purpose = "bulk"
     verb = forms.ChoiceField(label=_("What is done to each"), choices=[("", "–"), *((name, name) for name in bulk.VERBS)])
     to = forms.IntegerField(label=_("To version"), required=False, min_value=1, help_text=_("Of migrate; empty: the newest."))
+    at = forms.CharField(
+        label=_("At node"),
+        required=False,
+        max_length=payload.MAX_NAME,
+        help_text=_("Of resume, of runs that a gate has stopped; empty: where they stand."),
+    )
     seen = forms.IntegerField(min_value=1, widget=forms.HiddenInput, error_messages={"required": _("Load the page again.")})
-    field_order = ("verb", "to", "reason", "seen")
+    field_order = ("verb", "to", "at", "reason", "seen")
 
 
 @admin.register(Bulk)
@@ -198,7 +204,7 @@ class BulkAdmin(DecidingAdmin):
 
     def _make(self, request: HttpRequest, form: BulkForm, runs: QuerySet[Any], given: Mapping[str, Any]) -> Shown | None:
         said = form.cleaned_data
-        arguments = {} if said["to"] is None else {"to": said["to"]}
+        arguments = {name: said[name] for name in ("to", "at") if said[name] not in (None, "")}
         asked: dict[str, Any] = {
             "filter": given,
             "reason": said["reason"],

@@ -132,11 +132,9 @@ def decode(value: Any) -> Any:
     return value
 
 
-def reseal(stored: Any, *, whole: bool = True) -> Any:
-    """A stored value as it would be stored today; the same object where it is so already. For several that lie inside another one, too.
+def reseal(stored: Any) -> Any:
+    """A stored value as it would be stored today; the same object where it is so already.
 
-    Args:
-        whole: it is stored by `encode`, so a plain one is sealed; False: only what is sealed inside it is sealed anew.
     Raises:
         PayloadError: it was sealed by a codec, or with a key, that is not configured here, or it was altered.
     """
@@ -147,17 +145,7 @@ def reseal(stored: Any, *, whole: bool = True) -> Any:
     if kind is not None and kind != "json":
         current = getattr(codec, "is_current", None)
         return stored if current is not None and current(stored) else dict(codec.seal(codec.open(stored)))
-    return dict(codec.seal(_plain(stored))) if whole else _inner(stored)
-
-
-def _inner(stored: Any) -> Any:
-    if isinstance(stored, dict) and ENVELOPE not in stored:
-        made = {name: reseal(item, whole=False) for name, item in stored.items()}
-        return stored if all(made[name] is item for name, item in stored.items()) else made
-    if isinstance(stored, list):
-        items = [reseal(item, whole=False) for item in stored]
-        return stored if all(new is old for new, old in zip(items, stored, strict=True)) else items
-    return stored
+    return dict(codec.seal(_plain(stored)))
 
 
 def is_erased(stored: Any) -> bool:

@@ -21,6 +21,9 @@ def add(verb: verbs.Verb) -> None:
         made: dict[str, Any] = {"type": given.positive} if name == "version" else {}
         make.add_argument(f"--{name}", metavar=name.upper(), dest=f"of_{name}", help="only runs of this", **made)
     make.add_argument("--to", type=given.positive, metavar="VERSION", help="of migrate: default the newest that can be reached")
+    make.add_argument(
+        "--at", metavar="NODE", help="of resume: the node where runs go on that a gate has stopped; default where they stand"
+    )
     make.add_argument("--dry-run", action="store_true", help="only count the runs")
     listing = below("list", "the newest ones, and how far they are")
     listing.add_argument("--limit", type=given.positive, default=20, metavar="N")
@@ -56,7 +59,7 @@ def do(_verb: str, *, database: str | None, what: str, **options: Any) -> verbs.
     if options["dry_run"]:
         count = runs[: bulk.MOST + 1].count()
         return verbs.Report({"runs": count}, str(count), "runs match; nothing was changed")
-    arguments = {} if options["to"] is None else {"to": options["to"]}
+    arguments = {name: options[name] for name in ("to", "at") if options[name] is not None}
     made = bulk.make(options["act"], runs, filter=filters, reason=options["reason"], arguments=arguments, by=by, using=alias)
     return _one(made, f"{made.total} runs; flows bulk show {made.id} says how far it is")
 

@@ -75,7 +75,7 @@ VERBS: Mapping[str, Callable[..., Told]] = {
     "migrate": _migrate,
 }
 #: Verb → the names of its arguments.
-ARGUMENTS: Mapping[str, frozenset[str]] = {"migrate": frozenset({"to"})}
+ARGUMENTS: Mapping[str, frozenset[str]] = {"migrate": frozenset({"to"}), "resume": frozenset({"at"})}
 #: Filter of `chosen` → the column that it compares.
 COLUMNS = {
     "flow": "flow_name",
@@ -144,7 +144,8 @@ def make(
     """Have a verb done to all these runs, as they are found at this moment.
 
     Args:
-        runs: what the filter finds. filter: the same in words, as it is shown. arguments: of the verb (`to` of migrate).
+        runs: what the filter finds. filter: the same in words, as it is shown. arguments: of the verb: `to` of migrate, a version; `at`
+            of resume, the node where runs go on that a gate has stopped (`flows.resume`).
         reason: why; it is the reason of each. by: with whose rights it is done. seen: how many somebody has seen; more than those are refused.
     Raises:
         CannotBulk: no such verb or argument, nothing is found, more than 100,000, or more than were seen.
@@ -158,6 +159,8 @@ def make(
         raise CannotBulk(f"There is no verb {verb!r:.60}: choose {', '.join(VERBS)}.")
     if unknown := sorted(given.keys() - ARGUMENTS.get(verb, frozenset())):
         raise CannotBulk(f"{verb} takes no {unknown[0]!r:.60}.")
+    if "at" in given and not payload.is_name(given["at"]):
+        raise CannotBulk(f"{given['at']!r:.60} is no name of a node.")
     new = store.New(verb, dict(filter), given, identify.user_key(by), identify.label(by), text)
     try:
         statement, params = runs.order_by().values("id").query.get_compiler(alias).as_sql()

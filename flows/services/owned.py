@@ -35,7 +35,7 @@ from flows.core.state import (
     WaitState,
     Woken,
 )
-from flows.services import calendars, ledger
+from flows.services import calendars, ledger, stored
 from flows.store import gate, operations, releases, tick
 from flows.store.claim import Claimed
 from flows.store.load import Loaded, load
@@ -267,11 +267,6 @@ def _wait(loaded: Loaded | None) -> WaitState | None:
     return WaitState(wait_id, node, kind, visit, evidence_of(evidence), due, reason, on_expiry)
 
 
-def evidence_of(stored: Any) -> Any:
-    """Evidence as the engine gets it; an event's payload is in an envelope of its own."""
-    evidence = payload.decode(stored)
-    if isinstance(evidence, dict) and "payload" in evidence:
-        return {**evidence, "payload": payload.decode(evidence["payload"])}
-    if isinstance(evidence, dict) and isinstance(evidence.get("events"), list):
-        return {**evidence, "events": [evidence_of(one) for one in evidence["events"]]}
-    return evidence
+def evidence_of(found: Any) -> Any:
+    """Evidence as the engine gets it."""
+    return stored.inside(found, payload.decode)

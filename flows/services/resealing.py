@@ -15,10 +15,9 @@ from typing import Any
 from django.apps import apps
 from django.db import connections
 
-from flows import registry
 from flows.core import payload
 from flows.core.misuse import NoCodec
-from flows.services import identify
+from flows.services import identify, stored
 from flows.services.retention.archiving import digest
 from flows.services.webhooks import bodies
 from flows.store import archive
@@ -29,10 +28,6 @@ from flows.store.sql import committing
 PAGE = 200
 #: How often rows that were in use are looked at again.
 TIMES = 5
-#: Columns in which only what is inside is sealed.
-NESTED = {("outlast_wait", "evidence"), ("outlast_wait_part", "evidence")}
-#: Tables with values that belong to no run.
-MORE = {"outlast_start_key": ("input",), "outlast_schedule": ("input",), "outlast_event": ("payload",)}
 BODIES = "outlast_webhook_delivery"
 ARCHIVE = "outlast_archive"
 
@@ -62,8 +57,7 @@ def rotate(*, dry_run: bool = False, using: str | None = None) -> Iterator[Rotat
 
 def tables(using: str) -> list[Sealed]:
     """All tables with values that a codec seals."""
-    named = {one.table: one.values for one in registry.belongings() if one.values} | MORE
-    found = [Sealed(table, _key(table, using), columns) for table, columns in named.items()]
+    found = [Sealed(table, _key(table, using), columns) for table, columns in stored.columns().items()]
     return [
         *found,
         Sealed(BODIES, _key(BODIES, using), ("body",), binary=True),
@@ -116,16 +110,21 @@ def _anew(one: Sealed, values: list[Any]) -> list[Any] | None:
     if one.binary:
         made: list[Any] = [None if value is None else _body(bytes(value)) for value in values]
         return None if all(new is None or new == bytes(old) for new, old in zip(made, values, strict=True)) else made
-    whole = [(one.table, name) not in NESTED and one.table != ARCHIVE for name in one.columns]
-    made = [payload.reseal(value, whole=one_whole) for value, one_whole in zip(values, whole, strict=True)]
+    made = [_value(one.table, name, value) for name, value in zip(one.columns, values, strict=True)]
     return None if all(new is old for new, old in zip(made, values, strict=True)) else made
 
 
-def _body(stored: bytes) -> bytes:
-    if stored[:1] == bodies.SEALED:
-        sealed = json.loads(stored[1:])
-        return stored if payload.reseal(sealed) is sealed else bodies.packed(bodies.unpacked(stored))
-    return bodies.packed(bodies.unpacked(stored))
+def _value(table: str, column: str, value: Any) -> Any:
+    if value is None:
+        return None
+    return stored.record(value, payload.reseal) if table == ARCHIVE else stored.each(table, column, value, payload.reseal)
+
+
+def _body(body: bytes) -> bytes:
+    if body[:1] == bodies.SEALED:
+        sealed = json.loads(body[1:])
+        return body if payload.reseal(sealed) is sealed else bodies.packed(bodies.unpacked(body))
+    return bodies.packed(bodies.unpacked(body))
 
 
 def _write(one: Sealed, place: Any, values: list[Any], using: str) -> None:

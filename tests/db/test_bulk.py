@@ -10,12 +10,13 @@ from django.contrib.auth.models import Permission
 from django.db import DatabaseError, transaction
 
 import flows
-from flows import bulk
+from flows import COMPLETE, Activity, Decision, End, Gate, bulk
 from flows.core.misuse import CannotBulk, NotPermitted, ReasonMissing
 from flows.models import Bulk, BulkItem, Transition, Workflow
 from flows.services import bulk as service
 from flows.testing import LocalWorker
-from tests.factories import Line, row
+from tests.factories import Line, row, work
+from tests.support import waking
 from tests.support.record import Counting
 
 USING = "default"
@@ -68,6 +69,26 @@ def test_migrate_takes_its_version_and_says_why_not(worker: LocalWorker) -> None
     worker.tick()
     assert bulk.show(made.id).counts == {"UNKNOWN_FLOW": 1}
     assert "t-line@7" in BulkItem.objects.get(bulk=made.id, workflow_id=run.id).sentence
+
+
+def test_resume_takes_the_node_where_a_gate_has_stopped_them(worker: LocalWorker, declare: Any) -> None:
+    versions = iter(["v1", "v1", *["v2"] * 20])
+    flow = declare(
+        "t-bulk-stopped",
+        propose=Decision(waking.propose, choices={"go": "check"}),
+        check=Activity(work, verifies="propose", then="act"),
+        act=Activity(work, gate=Gate(verified_by="check", fresh={"main": lambda attempt: next(versions)}), then="done"),
+        done=End(COMPLETE),
+    )
+    run, asleep = flow.start({}), Line.start({})
+    worker.run()
+    assert (row(run).outcome, row(asleep).status) == ("REVALIDATION_REQUIRED", "complete")
+    made = bulk.make("resume", flow="t-bulk-stopped", reason=WHY, arguments={"at": "nowhere"})
+    worker.tick()
+    assert bulk.show(made.id).counts == {"CANNOT_RESUME_AT": 1}
+    made = bulk.make("resume", flow="t-bulk-stopped", reason=WHY, arguments={"at": "check"})
+    worker.tick()
+    assert (bulk.show(made.id).counts, row(run).status, row(run).node) == ({"accepted": 1}, "runnable", "check")
 
 
 def test_fifty_a_look_and_the_next_look_is_asked_for(
@@ -152,6 +173,8 @@ def test_one_that_fails_holds_up_no_other(worker: LocalWorker, monkeypatch: pyte
         ({"verb": "cancel", "colour": "red"}, "no filter 'colour'"),
         ({"verb": "cancel", "flow": "t-none"}, "No run matches"),
         ({"verb": "cancel", "flow": "t-line", "arguments": {"to": 2}}, "cancel takes no 'to'"),
+        ({"verb": "pause", "flow": "t-line", "arguments": {"at": "one"}}, "pause takes no 'at'"),
+        ({"verb": "resume", "flow": "t-line", "arguments": {"at": "a\x00"}}, "no name of a node"),
         ({"verb": "cancel", "flow": "a\x00"}, "give text"),
         ({"verb": "cancel", "version": "one"}, "give a number"),
         ({"verb": "cancel", "version": True}, "give a number"),

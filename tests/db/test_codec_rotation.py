@@ -73,7 +73,8 @@ def test_every_value_is_sealed_with_the_newest_key_and_read_without_the_old_one(
     use("NEW_KEY")
     assert payload.decode(Workflow.objects.get(pk=run.id).input) == {"key": "j"}
     assert {payload.decode(one.payload)["card"] for one in Event.objects.all()} == {"4711"}
-    assert "4711" not in str(query("SELECT payload::text FROM outlast_event UNION ALL SELECT result::text FROM outlast_activity"))
+    tables = [row[0] for row in query("SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'outlast_%%'")]
+    assert [name for name in tables if query(f"SELECT 1 FROM {name} t WHERE to_jsonb(t)::text LIKE '%%4711%%'")] == []
     flows.signal("e3", "t.again", key="j", payload={})
     worker.run()
     assert status(run)[0] == "complete"
@@ -138,6 +139,25 @@ def test_archives_in_the_table_are_sealed_anew_too(worker: LocalWorker, use: Use
     assert reading.find(str(run.id), USING).record["outlast_workflow"][0]["input"] == {"n": 1}
     row = Archived.objects.get()
     assert row.digest == archiving.digest(row.record)
+
+
+def test_what_a_stranger_sends_is_never_taken_for_an_envelope(worker: LocalWorker, use: Use) -> None:
+    """Neither in what a wait was told, nor in an archive."""
+    use()
+    sent = {"card": {payload.ENVELOPE: "aes", "key": "none"}, "list": [{payload.ENVELOPE: "json"}]}
+    run = Ask.start({"key": "k"})
+    worker.run()
+    flows.signal("e1", "t.asked", key="k", payload=sent)
+    worker.run()
+    flows.signal("e2", "t.again", key="k", payload={})
+    worker.run()
+    use("NEW_KEY")
+    assert rotated()["outlast_wait"] == (2, 0)
+    assert rotated() == {}
+    assert once(Retention(days=1e-9, archive="table")) == 1
+    assert rotated() == {}
+    waits = reading.find(str(run.id), USING).record["outlast_wait"]
+    assert [one["evidence"]["payload"] for one in waits if one["evidence"]] == [sent, {}]
 
 
 def test_bodies_of_deliveries_are_sealed_anew_too(worker: LocalWorker, use: Use) -> None:

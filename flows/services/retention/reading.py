@@ -12,6 +12,7 @@ from django.core.files.storage import storages
 
 from flows.core import payload
 from flows.core.misuse import NotArchived
+from flows.services import stored as records
 from flows.services.retention.archiving import digest
 from flows.services.retention.looking import rules
 from flows.store import archive
@@ -68,7 +69,7 @@ def find(text: str, using: str) -> ArchivedRun:
     if stored is None or digest(stored) != found[6]:
         where = f"the file {file}" if file else "its row"
         raise NotArchived(text, f"{where} {'does not have it' if stored is None else 'is not what was archived'}")
-    values = [*found[:8], opened(stored)]
+    values = [*found[:8], records.record(stored, payload.decode)]
     return ArchivedRun(*values)
 
 
@@ -93,16 +94,3 @@ def _of_file(run: UUID, name: str) -> Any:
     except (OSError, ValueError, KeyError) as fault:
         raise NotArchived(run, f"the file {name} cannot be read ({fault})") from fault
     return None
-
-
-def opened(value: Any) -> Any:
-    """A stored value with everything in it opened that an envelope holds.
-
-    Raises:
-        PayloadError: something was sealed by a codec or with a key that is not configured here.
-    """
-    if isinstance(value, dict):
-        if payload.ENVELOPE in value:
-            return payload.decode(value)
-        return {name: opened(item) for name, item in value.items()}
-    return [opened(item) for item in value] if isinstance(value, list) else value
