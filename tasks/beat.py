@@ -14,8 +14,6 @@ from tasks.queues import CONTROL, celery_queue
 TICK = "outlast.tick"
 #: Every second; a tick that waited longer than its period times five is dropped, the next one does all that is due.
 TICK_SECONDS = 1.0
-#: How often the record is looked through for what breaks an invariant (P1); what it finds is logged.
-SCAN_SECONDS = 600.0
 
 
 def entries() -> dict[str, dict[str, Any]]:
@@ -25,11 +23,6 @@ def entries() -> dict[str, dict[str, Any]]:
             "task": TICK,
             "schedule": TICK_SECONDS,
             "options": {"queue": celery_queue(CONTROL), "expires": 5 * TICK_SECONDS},
-        },
-        "outlast-scan": {
-            "task": "outlast.scan",
-            "schedule": SCAN_SECONDS,
-            "options": {"queue": celery_queue(CONTROL), "expires": SCAN_SECONDS},
         },
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -10,14 +9,12 @@ from celery import shared_task
 from django.db import InterfaceError, OperationalError, connections
 
 from flows.conf import conf
-from flows.services import invariants, sweeps
+from flows.services import sweeps
 from flows.services import notices as owed
 from flows.services.servicing import run_servicing
 from flows.services.turn import run_turn
 from tasks import lifecycle
 from tasks.queues import CLEANUP, CONTROL, celery_queue
-
-logger = logging.getLogger("outlast.invariants")
 
 #: Seconds after which a message to send notices is dropped: the next tick sends another one.
 NOTICES_EXPIRE = 30
@@ -74,17 +71,6 @@ def timers() -> None:
 def watch(what: str) -> None:
     """Do what the watch of that name is for; published where that is not to wait for the next tick."""
     _with_connection(lambda: sweeps.run_watch(what, conf.DATABASE))
-
-
-@shared_task(name="outlast.scan", ignore_result=True, acks_late=False)
-def scan() -> None:
-    """Look through the record for what breaks an invariant: work that nobody owns, wakes, ends, may reconcile or services."""
-
-    def look() -> None:
-        for broken in invariants.scan(using=conf.DATABASE):
-            logger.error("%s: workflow %s, %s", broken.invariant, broken.workflow, broken.what)
-
-    _with_connection(look)
 
 
 def _with_connection(use: Callable[[], object]) -> None:

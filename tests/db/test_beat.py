@@ -39,9 +39,9 @@ class Sending(schedulers.CalmFileScheduler):
         self.sent.append(entry.task)
         return type("Result", (), {"id": "1"})()
 
-    def beats(self, name: str = "outlast-tick") -> list[str]:
+    def beats(self, name: str = "outlast-tick", **entry: Any) -> list[str]:
         self.sent.clear()
-        self.apply_entry(self.Entry(name=name, app=self.app, **beat.entries()[name]))
+        self.apply_entry(self.Entry(name=name, app=self.app, **(entry or beat.entries()[name])))
         return self.sent
 
 
@@ -94,7 +94,11 @@ def test_ready_work_that_lies_is_sent_for(scheduler: Sending, clock: Clock) -> N
 
 def test_other_entries_are_sent_without_a_look(scheduler: Sending, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeps, "is_idle", lambda using: pytest.fail("looked"))
-    assert scheduler.beats("outlast-scan") == ["outlast.scan"]
+    assert scheduler.beats("theirs", task="theirs.task", schedule=60.0) == ["theirs.task"]
+
+
+def test_beat_sends_a_tick_each_second_and_nothing_else() -> None:
+    assert {entry["task"]: entry["schedule"] for entry in beat.entries().values()} == {"outlast.tick": 1.0}
 
 
 def test_with_the_database_away_ticks_are_sent_and_it_is_said_once(
