@@ -9,8 +9,8 @@ from celery import shared_task
 from django.db import InterfaceError, OperationalError, connections
 
 from flows.conf import conf
-from flows.services import sweeps
 from flows.services import notices as owed
+from flows.services import sweeps
 from flows.services.servicing import run_servicing
 from flows.services.turn import run_turn
 from tasks import lifecycle
