@@ -12,7 +12,7 @@ SERVERS = $(BIN)/python -m project.dev.servers
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser up agents chaos sabotage lint format bench designs replays growth inbox liveness measures screens resume storm webhooks lock clean setup recovery adopt
+.PHONY: help demo docs test test-browser up agents chaos sabotage lint format bench designs replays growth inbox liveness measures screens resume storm webhooks lock clean setup recovery adopt
 
 help: ## What there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /  make \1	/' | expand -t 20
@@ -45,6 +45,10 @@ up: setup ## Starts web, workers, Beat and Flower, and prints the addresses
 
 adopt: setup ## The tutorial done literally with the built wheel, in a project of its own; then taken out again (needs a package index)
 	@exec $(SERVERS) run --purpose adopt --fresh -- $(BIN)/python -m project.dev.adopt
+
+docs: ## The site of the documentation, in .outlast/site; a link that leads nowhere is an error (needs a package index)
+	@$(PYTHON) project/dev/bootstrap.py --venv .venvdocs --requirements requirements-docs.txt
+	@exec .venvdocs/bin/python -m sphinx -W --keep-going -q -b html docs .outlast/site
 
 lint: setup ## Format, rules, types, layers, migrations, deployment settings
 	@exec $(SERVERS) run --purpose lint -- $(BIN)/python -m project.dev.lint

@@ -1,7 +1,8 @@
 """Compiles the lock files from pyproject.toml, for every supported Python and platform at once.
 
 requirements.txt gives Python 3.11 Django 5.2 and newer ones Django 6.0, because django-celery-beat 2.9 refuses 6.1;
-requirements-django61.txt is without it, and Beat then uses Celery's own scheduler.
+requirements-django61.txt is without it, and Beat then uses Celery's own scheduler. requirements-docs.txt is what builds
+the site of the documentation (`make docs`).
 """
 
 import os
@@ -25,9 +26,10 @@ def main():
         "schedules",
         given="Django>=6.1,<6.2\n",
     )
+    compile_lock("requirements-docs.txt", "--python-version", "3.11", group="docs", sources=())
 
 
-def compile_lock(output, *options, given=""):
+def compile_lock(output, *options, given="", group="dev", sources=("pyproject.toml",)):
     command = [
         os.path.join(os.path.dirname(sys.executable), "uv"),
         "pip",
@@ -37,14 +39,14 @@ def compile_lock(output, *options, given=""):
         "--custom-compile-command",
         "make lock",
         "--group",
-        "dev",
+        group,
         *options,
         "--constraints",
         "-",
         "--output-file",
         output,
         "--quiet",
-        "pyproject.toml",
+        *sources,
     ]
     # Only the public index: an address of this machine must not decide what others install.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
