@@ -98,13 +98,15 @@ class Keeper:
             "concurrency": self.offer.concurrency,
             "lease": self.lease,
         }
-        if not workers.register(params, self._process, self.using):
+        held = workers.register(params, self._process, self.using)
+        if held is None:
             raise NameTaken(
                 f"A worker named {self.offer.name!r} is alive. Give this one another name (celery worker -n NAME@%h), or wait "
                 f"up to {self.lease:.0f} s for the lease of a process that ended on another host."
             )
         self.incarnation = incarnation
         self._renew_at = boottime() + float(conf.LEASE_RENEW_SECONDS)
+        self.shared.set_holds(any_open=held)
         self.shared.set_head(incarnation, asked + self.lease)
         logger.info("worker %s registered as %s", self.offer.name, incarnation)
         return incarnation

@@ -65,11 +65,14 @@ def work(attempt: Attempt) -> Any:
     return action(attempt) if action else {"by": name, "visit": attempt.visit, "number": attempt.number}
 
 
+#: What tests say of the functions that several modules share, here and in tests/support; all of it is forgotten before the next test.
+said: list[dict[Any, Any] | list[Any]] = [does, calls]
+
+
 def forget() -> None:
     """Back to the plain behaviour."""
-    does.clear()
-    calls.clear()
-    branches.clear()
+    for one in said:
+        one.clear()
 
 
 def called(name: str) -> int:
@@ -101,6 +104,7 @@ def branch_of(state: Any) -> str:
 
 #: Where `branch_of` leads, until a test says otherwise.
 branches: dict[str, str] = {}
+said.append(branches)
 
 SLOWLY = Retry(max_attempts=3, initial=seconds(10), backoff=2, jitter=0, max_lost=2)
 

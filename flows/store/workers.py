@@ -22,7 +22,7 @@ class Process:
     started: str
 
 
-REGISTER = """
+REGISTER = f"""
 INSERT INTO outlast_worker (
     id, name, status, host, boot_id, pid_namespace, pid, process_started, region, host_class, placements, queues, definitions, releases,
     concurrency, lease_until, renewed_at, started_at)
@@ -32,12 +32,12 @@ VALUES (
     %(concurrency)s::int,
     statement_timestamp() + %(lease)s::float8 * interval '1 second', statement_timestamp(), statement_timestamp())
 ON CONFLICT (name) WHERE status = 'alive' DO NOTHING
-RETURNING id
+RETURNING {holds.ANY}
 """
 
 
-def register(params: dict[str, Any], process: Process, using: str) -> bool:
-    """Begin a new incarnation; False if a live row has the name.
+def register(params: dict[str, Any], process: Process, using: str) -> bool | None:
+    """Begin a new incarnation; whether anything is held. None: a live row has the name.
 
     `params` holds id, name, region, host_class, placements, queues, definitions, concurrency, lease (seconds), and releases
     (left away: whatever it is given).
@@ -49,7 +49,8 @@ def register(params: dict[str, Any], process: Process, using: str) -> bool:
         "pid": process.pid,
         "started": process.started,
     }
-    return bool(run("register worker", REGISTER, {"releases": [ANY], **params, **identity}, using))
+    rows = run("register worker", REGISTER, {"releases": [ANY], **params, **identity}, using)
+    return bool(rows[0][0]) if rows else None
 
 
 RENEW = f"""

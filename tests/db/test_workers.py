@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from django.db import connection
 
+import flows
 from flows.core.ids import new_id
 from flows.models import Worker, Workflow
 from flows.services import sweeps
 from flows.store import workers
 from flows.store.workers import Process, Renewed
 from flows.testing import Clock, LocalWorker
+from tasks.keeper import Keeper, Offer
+from tasks.shared import Shared
 from tests import factories
 from tests.factories import Line
 from tests.support.record import Counting
@@ -62,12 +65,22 @@ HERE = Process("host", "boot", "ns", 1, "then")
 
 def test_one_live_worker_a_name(transactional_db: None) -> None:
     first, second = process(), process()
-    assert workers.register(first, HERE, USING)
-    assert not workers.register(second, HERE, USING)
+    assert workers.register(first, HERE, USING) is False
+    assert workers.register(second, HERE, USING) is None
     assert workers.alive_named("w", USING) == (first["id"], HERE)
     assert workers.stop(first["id"], USING)
     assert not workers.stop(first["id"], USING)
-    assert workers.register(second, HERE, USING)
+    assert workers.register(second, HERE, USING) is False
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_who_registers_knows_at_once_whether_anything_is_held(transactional_db: None, *, held: bool) -> None:
+    """Else each step of the first three seconds would ask for itself."""
+    if held:
+        flows.hold("all", reason="a deploy")
+    shared = Shared()
+    Keeper(Offer("w@host", ["agents"], [], [], 1), shared, forked=False, using=USING).register()
+    assert shared.holds() is held
 
 
 def test_dead_is_final(transactional_db: None) -> None:

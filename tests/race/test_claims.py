@@ -147,7 +147,7 @@ def register(name: str) -> bool:
         "id": new_id(), "name": name, "region": "", "host_class": "", "placements": [], "queues": [], "definitions": [], "concurrency": 1,
         "lease": 10.0,
     }  # fmt: skip
-    return workers.register(params, Process("h", "b", "n", 1, "s"), USING)
+    return workers.register(params, Process("h", "b", "n", 1, "s"), USING) is not None
 
 
 def test_the_second_worker_of_one_name_loses(transactional_db: None) -> None:

@@ -16,6 +16,7 @@ ONCE = Retry(max_attempts=1)
 
 #: item → what its attempt does; anything else answers with the item.
 acts: dict[Any, Callable[[Any], Any]] = {}
+factories.said.append(acts)
 
 
 def per_item(attempt: Any) -> Any:
