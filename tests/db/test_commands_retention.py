@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.core.files.storage import storages
 
+from flows.core import payload
 from flows.core.retention import Retention
 from flows.models import Archived, Workflow
-from flows.services.retention import reading
+from flows.services import stored
 from flows.testing import Clock, LocalWorker
 from tests.factories import Ask, Line
 from tests.support.commanding import cli
@@ -116,6 +117,20 @@ def test_a_faulty_setting_is_refused(cli: Any, rules: Any) -> None:
     assert (found.code, "Nothing was deleted" in found.err) == (1, True)
 
 
-def test_nested_values_are_opened() -> None:
-    assert reading.opened([{"a": {"$outlast": "json", "data": {"$outlast": 1}}}]) == [{"a": {"$outlast": 1}}]
+def test_values_are_opened_where_they_are_and_nowhere_else() -> None:
+    sealed, strange = {"$outlast": "json", "data": {"$outlast": 1}}, {"deep": {"$outlast": "json", "data": 2}}
+    kept = {
+        "outlast_workflow": [{"input": sealed, "subject": "s"}],
+        "outlast_wait": [{"evidence": {"id": "e", "events": [{"payload": sealed}, {"payload": strange}]}}, {"evidence": None}],
+        "outlast_transition": [{"note": strange}],
+    }
+    assert stored.record(kept, payload.decode) == {
+        "outlast_workflow": [{"input": {"$outlast": 1}, "subject": "s"}],
+        "outlast_wait": [
+            {"evidence": {"id": "e", "events": [{"payload": {"$outlast": 1}}, {"payload": strange}]}},
+            {"evidence": None},
+        ],
+        "outlast_transition": [{"note": strange}],
+    }
+    assert stored.record(kept, lambda value: value) is kept
     assert Retention().days == 90

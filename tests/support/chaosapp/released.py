@@ -61,7 +61,7 @@ def released(folder: str, key: str) -> None:
         for flow in SLEEPERS:
             releases.make_current(new, flow=flow, by=None, reason="a story")
         for number in range(4):
-            for run in Workflow.objects.filter(pk__in=runs, status="waiting", node="ask"):
+            for run in Workflow.objects.filter(pk__in=runs, status="waiting", node="ask").order_by("flow_name"):
                 if run.outcome == "WAITING":
                     flows.signal(f"{key}/{run.flow_name}/{number}", "chaos.go", key=key, payload={})
                 else:
