@@ -33,7 +33,7 @@ def hand(request: pytest.FixtureRequest, tab: Page) -> Hand:
 
 @pytest.fixture(autouse=True)
 def operator(world: World, address: str, log_in: Callable[..., None], hand: Hand) -> Iterator[None]:
-    """Rita may everything here; afterwards no page had a word to say that it should not."""
+    """Rita may everything here, and is logged in."""
     forget()
     world.rita.is_superuser = True
     world.rita.save()
